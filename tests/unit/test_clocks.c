@@ -2,6 +2,7 @@
 #include "lock_world.h"
 
 #include "vote/clocks.h"
+#include "vote/eligible.h"
 
 static struct rlk_link_ops elsewhere;
 static int64_t wall_us; /* once, as now_ns stands still, too */
@@ -29,6 +30,11 @@ static void read_clock(int node, int64_t apart_ms)
   rlk_clocks_note(node_at(node), &sample);
 }
 
+static void compare(void)
+{
+  rlk_clocks_compare(&client->engine.net, now_ns, now_ns);
+}
+
 static int waits(int node)
 {
   return rlk_guard_waits(node_at(node), now_ns);
@@ -39,11 +45,10 @@ static void a_node_that_is_ahead_does_not_vote(void **state)
   (void)state;
   read_clock(0, 5000);
   read_clock(1, 0);
-  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  compare();
   assert_true(waits(0) && !waits(1));
-  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns)); /* that is no news */
   read_clock(2, 5000);
-  rlk_clocks_compare(&client->engine.net, now_ns, now_ns);
+  compare();
   assert_false(waits(0) || waits(2)); /* most of them say so */
 }
 
@@ -53,8 +58,38 @@ static void a_reading_of_an_earlier_round_is_not_compared(void **state)
   read_clock(0, 5000);
   now_ns += 1000 * MS;
   read_clock(1, 0);
-  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  compare();
   assert_false(waits(0));
+}
+
+/* Whether it is ahead shows when another clock is read. */
+static void a_clock_that_drift_makes_useless_proves_nothing(void **state)
+{
+  (void)state;
+  RLK_FLOAT(&client->engine.net.options, DRIFT_FACTOR) = 0.1;
+  read_clock(0, 0);
+  read_clock(1, 0);
+  now_ns += 60000 * MS;
+  read_clock(0, 67000);
+  rlk_clocks_compare(&client->engine.net, now_ns - RLK_CLOCK_OLD_NS, now_ns);
+  assert_false(waits(0));
+  read_clock(1, 60000);
+  compare();
+  assert_true(waits(0));
+}
+
+static void a_child_knows_the_clocks_that_its_parent_has_read(void **state)
+{
+  struct rlk_node *node = node_at(0);
+  (void)state;
+  strcpy(node->run_id, "0123456789");
+  read_clock(0, 0);
+  rlk_node_abandon(node);
+  strcpy(node->line->run_id, "0123456789");
+  rlk_eligible_note_server(node->line);
+  now_ns += 100 * MS;
+  read_clock(0, 5100);
+  assert_true(waits(0));
 }
 
 /* One clock that is behind makes the good one look ahead. */
@@ -63,10 +98,10 @@ static void this_machine_vouches_for_a_node_elsewhere(void **state)
   (void)state;
   read_clock(0, 0);
   read_clock(1, -2000);
-  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns)); /* it may be here, and have the same clock */
+  compare(); /* it may be here, and have the same clock */
   assert_true(waits(0));
   node_at(0)->line->link.ops = &elsewhere;
-  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  compare();
   assert_false(waits(0) || waits(1));
 }
 
@@ -76,11 +111,11 @@ static void a_clock_that_was_right_stays_right_when_another_is_set_back(void **s
   (void)state;
   read_clock(0, 0);
   read_clock(1, 0);
-  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  compare();
   now_ns += 1000 * MS;
   read_clock(0, 1000);
   read_clock(1, -60000);
-  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  compare();
   assert_false(waits(0));
 }
 
@@ -90,7 +125,7 @@ static void this_machine_vouches_for_no_node_that_differs_from_it(void **state)
   read_clock(0, 5000);
   read_clock(1, 0);
   node_at(0)->line->link.ops = &elsewhere;
-  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  compare();
   assert_true(waits(0));
 }
 
@@ -142,6 +177,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_node_that_is_ahead_does_not_vote, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_reading_of_an_earlier_round_is_not_compared, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_clock_that_drift_makes_useless_proves_nothing, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_child_knows_the_clocks_that_its_parent_has_read, begin_guarded, end),
       cmocka_unit_test_setup_teardown(this_machine_vouches_for_a_node_elsewhere, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_clock_that_was_right_stays_right_when_another_is_set_back, begin_guarded, end),
       cmocka_unit_test_setup_teardown(this_machine_vouches_for_no_node_that_differs_from_it, begin_guarded, end),

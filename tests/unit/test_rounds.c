@@ -381,16 +381,6 @@ static void every_request_has_its_time_and_its_round(void **state)
   assert_in_range(asked(0) + asked(1) + asked(2), NODES + 1, 2 * NODES); /* and whether others wait */
 }
 
-static void leases_on_nodes_that_are_ahead_are_not_counted_on(void **state)
-{
-  (void)state;
-  hold();
-  client->engine.net.nodes[0].voter->ahead_until_ns = client->engine.net.nodes[1].voter->ahead_until_ns = RLK_NEVER;
-  tell(0, RLK_OUTCOME_AHEAD);
-  assert_int_equal(lock->state, REDLOCK_STATE_LOST);
-  assert_int_equal(lock->hold.loss, REDLOCK_LOSS_REFUSED);
-}
-
 /* Although it leaves less than min_validity_ms. */
 static void an_extension_has_the_rest_of_the_lease(void **state)
 {
@@ -472,7 +462,6 @@ int main(void)
       CASE(an_extension_that_fails_is_asked_again_and_again),
       CASE(a_node_in_quarantine_is_no_outage),
       CASE(every_request_has_its_time_and_its_round),
-      CASE(leases_on_nodes_that_are_ahead_are_not_counted_on),
       CASE(an_extension_has_the_rest_of_the_lease),
       CASE(a_delete_without_memory_is_owed),
       CASE(a_loss_has_its_reason),

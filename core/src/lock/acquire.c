@@ -231,14 +231,18 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
  * that was idle has nothing else to tell a stepped clock by (rule C.3.2). */
 static int drops_those_ahead(redlock_lock *lock, int64_t now)
 {
-  struct rlk_engine *e = lock->engine;
-  if (RLK_MUTANT(CLOCKS_AT_SET_UP) || !rlk_clocks_compare(&e->net, lock->attempt.tried_ns, now))
+  struct rlk_net *net = &lock->engine->net;
+  int dropped = 0;
+  if (RLK_MUTANT(CLOCKS_AT_SET_UP))
     return 0;
-  rlk_leases_forget_ahead(e, now);
-  for (int i = 0; i < e->net.node_count; i++)
-    if (lock->votes[i] == RLK_GRANTED && now < e->net.nodes[i].voter->ahead_until_ns)
+  rlk_clocks_compare(net, lock->attempt.tried_ns, now);
+  for (int i = 0; i < net->node_count; i++)
+    if (lock->votes[i] == RLK_GRANTED && now < net->nodes[i].voter->ahead_until_ns) {
       lock->votes[i] = RLK_QUARANTINED;
-  return 1;
+      rlk_lock_cut(lock, i, 0, REDLOCK_LOSS_REFUSED, now);
+      dropped = 1;
+    }
+  return dropped;
 }
 
 /* A majority has granted in time: it is won, unless others are before it or its kind asks nodes for more. */

@@ -167,13 +167,6 @@ void rlk_leases_forget(struct rlk_engine *e, const struct rlk_node *n, int reaso
   }
 }
 
-void rlk_leases_forget_ahead(struct rlk_engine *e, int64_t now)
-{
-  for (int i = 0; i < e->net.node_count; i++)
-    if (now < e->net.nodes[i].voter->ahead_until_ns)
-      rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
-}
-
 void rlk_leases_shorten(struct rlk_engine *e, const struct rlk_node *n, int64_t step_ns, int64_t now)
 {
   for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {

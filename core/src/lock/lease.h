@@ -22,8 +22,6 @@ void rlk_lock_recount(redlock_lock *lock, int64_t now_ns);
 void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, int64_t now_ns);
 /* Its votes are gone: the server was restarted, or is a replica now (guard = off). */
 void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, int reason, int64_t now_ns);
-/* Those of nodes whose clock is ahead of the others. */
-void rlk_leases_forget_ahead(struct rlk_engine *engine, int64_t now_ns);
 /* Keys end by the server's clock, which has been stepped forward. */
 void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
 void rlk_lock_refuse(redlock_lock *lock, const char *text);

@@ -9,8 +9,7 @@
 
 /* Still reported although the node was dropped since. */
 #define KEPT_NEWS                                                                                                      \
-  (UINT32_C(1) << RLK_OUTCOME_SERVER | UINT32_C(1) << RLK_OUTCOME_FORGOTTEN | UINT32_C(1) << RLK_OUTCOME_STEPPED |     \
-   UINT32_C(1) << RLK_OUTCOME_AHEAD)
+  (UINT32_C(1) << RLK_OUTCOME_SERVER | UINT32_C(1) << RLK_OUTCOME_FORGOTTEN | UINT32_C(1) << RLK_OUTCOME_STEPPED)
 
 /* Whether a set-up is over; its replies count even before it is judged. */
 int rlk_node_is_set_up(struct rlk_line *l)

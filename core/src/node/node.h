@@ -92,7 +92,6 @@ enum rlk_outcome_kind {
   RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
   RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: its votes no longer count */
   RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: leases there end earlier by that */
-  RLK_OUTCOME_AHEAD,     /* the clocks of some nodes turned out to be ahead: their votes do not count */
   RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */
   RLK_OUTCOME_JOINABLE,  /* a SET may join the session's set-up */
   RLK_OUTCOME_SPOKE,     /* a connection that was silent speaks again */

@@ -108,9 +108,11 @@ static int is_vouched_for(const struct rlk_node *n, int64_t now)
   return n->voter->clock.low_ns + now - env->platform->wall_ns(env->context) <= AHEAD_NS;
 }
 
-static int is_read_since(const struct rlk_voter *v, int64_t from_ns)
+/* It was read since then, and drift cannot hide a step since. */
+static int is_known_since(const struct rlk_node *n, int64_t from_ns, int64_t now)
 {
-  return v->clock.at_ns && v->clock.at_ns >= from_ns;
+  const struct rlk_clock *clock = &n->voter->clock;
+  return clock->at_ns >= from_ns && rlk_clock_is_known(clock, now, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
 }
 
 /* So many clocks cannot all be ahead. */
@@ -130,44 +132,35 @@ static int is_ahead(const struct rlk_node *n, const struct rlk_clock *const *clo
 
 /* A clock that was not ahead of the others when they were first compared stays right: if another one is set back later,
  * that shows in the other one. */
-RLK_COLD static int note_those_ahead(struct rlk_net *net, int64_t from_ns, int64_t now)
+RLK_COLD static void note_those_ahead(struct rlk_net *net, int64_t from_ns, int64_t now)
 {
   const struct rlk_clock *clocks[RLK_NODES_MAX];
-  int is_news = 0, count = 0;
+  int count = 0;
   for (int i = 0; i < net->node_count; i++)
-    if (is_read_since(net->nodes[i].voter, from_ns))
+    if (is_known_since(&net->nodes[i], from_ns, now))
       clocks[count++] = &net->nodes[i].voter->clock;
   for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
     struct rlk_node *n = &net->nodes[i];
     struct rlk_voter *v = n->voter;
     int is_ahead_now, was_ahead = now < v->ahead_until_ns;
-    if (!is_read_since(v, from_ns))
+    if (!is_known_since(n, from_ns, now))
       continue;
     is_ahead_now = is_ahead(n, clocks, count, now);
     v->is_right |= !is_ahead_now && count >= witnesses_min(net);
     v->ahead_until_ns = is_ahead_now ? v->clock_since_ns + rlk_guard_time_ns(net) : 0;
-    if (was_ahead || now >= v->ahead_until_ns)
-      continue;
-    is_news = 1;
-    if (n->state == RLK_NODE_READY) /* one that is being set up is reported when it is */
+    if (!was_ahead && now < v->ahead_until_ns && n->state == RLK_NODE_READY) /* else it is told with the set-up */
       rlk_guard_tell(n, now);
   }
-  return is_news;
 }
 
 /* Nearly always all are known to be right. */
-int rlk_clocks_compare(struct rlk_net *net, int64_t from_ns, int64_t now)
+void rlk_clocks_compare(struct rlk_net *net, int64_t from_ns, int64_t now)
 {
   int is_open = 0;
   if (!rlk_net_has_markers(net))
-    return 0;
+    return;
   for (int i = 0; i < net->node_count; i++)
-    is_open |= is_read_since(net->nodes[i].voter, from_ns) && !net->nodes[i].voter->is_right;
-  return is_open && note_those_ahead(net, from_ns, now);
-}
-
-void rlk_clocks_compare_ready(struct rlk_node *n, int64_t now)
-{
-  if (rlk_clocks_compare(n->net, now - RLK_CLOCK_OLD_NS, now))
-    rlk_node_tell(n, RLK_OUTCOME_AHEAD);
+    is_open |= !net->nodes[i].voter->is_right && is_known_since(&net->nodes[i], from_ns, now);
+  if (is_open)
+    note_those_ahead(net, from_ns, now);
 }

@@ -8,9 +8,7 @@
  * quarantined, unless all nodes were stepped alike. */
 void rlk_clocks_note(struct rlk_node *node, const struct rlk_clock_sample *sample);
 /* A node whose clock is ahead of the others may have been stepped before this process could see it, so it does not vote
- * for the longest TTL: 1 if one of them turned out to be. Readings before from_ns do not matter. */
-int rlk_clocks_compare(struct rlk_net *net, int64_t from_ns, int64_t now_ns);
-/* The same behind a set-up, among all that are known; the node tells it (AHEAD). */
-void rlk_clocks_compare_ready(struct rlk_node *node, int64_t now_ns);
+ * for the longest TTL. What counts there goes on counting. Readings before from_ns do not matter. */
+void rlk_clocks_compare(struct rlk_net *net, int64_t from_ns, int64_t now_ns);
 
 #endif

@@ -13,7 +13,7 @@ static void judge(struct rlk_line *l, int64_t now)
   rlk_eligible_note_server(l);
   verdict = rlk_eligible_judge(l, &why, now);
   if (verdict == RLK_SESSION_READY) {
-    rlk_clocks_compare_ready(n, now);
+    rlk_clocks_compare(n->net, now - RLK_CLOCK_OLD_NS, now);
     n->voter->has_voted = 1;
   }
   rlk_node_admit(l, verdict, &why, now);
