@@ -1,4 +1,5 @@
 /* sim - runs the simulator: seeds one after the other, one seed with its trace, or the hunt for a mutant. */
+#include "orders.h"
 #include "sim.h"
 #include "../../core/src/base/mutant.h"
 

@@ -1,4 +1,5 @@
 /* What breaks in a world, and when: nodes, addresses, keys, clocks and processes. */
+#include "orders.h"
 #include "sim.h"
 
 #include <string.h>

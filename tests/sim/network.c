@@ -2,6 +2,7 @@
  *
  * Within a connection nothing is reordered. A connection may break: then what was on its way arrives later, in part or
  * never, as a kernel and a network may do it; a request that arrives after all is executed and its reply is lost. */
+#include "orders.h"
 #include "sim.h"
 #include "../../core/src/node/poller.h"
 

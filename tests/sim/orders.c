@@ -1,6 +1,7 @@
 /* All orders instead of some: short histories of two clients and three nodes, in which nothing is drawn. Each message
  * takes one of a few times; the worlds differ in these only, and one after the other has every combination in which no
  * more messages are delayed than asked for. */
+#include "orders.h"
 #include "sim.h"
 
 #include <inttypes.h>

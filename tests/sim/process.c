@@ -1,4 +1,5 @@
 /* A simulated client process: one redlock_client of the unchanged core in the started shape, stepped by events. */
+#include "orders.h"
 #include "sim.h"
 #include "waiting.h"
 

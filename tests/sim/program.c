@@ -1,5 +1,6 @@
 /* The program around a lock of a simulated process, in the started shape: it takes the lock, holds it for a while,
  * extends it, gives it up or forgets about it. */
+#include "orders.h"
 #include "sim.h"
 #include "../../core/src/base/mutant.h"
 

@@ -680,20 +680,6 @@ int shrink_parse_faults(struct omissions *omissions, const char *names);    /* -
 int shrink_parse_strikes(struct omissions *omissions, const char *numbers); /* those that are kept; -1: no number */
 int shrink(struct world *world, uint64_t seed, const char *mutant);
 
-/* ---- orders.c: all orders of the messages of short histories ---- */
-
-void orders_choose(struct world *world);
-int orders_are_fenced(const struct world *world);
-int orders_are_guarded(const struct world *world);
-void orders_strike(struct world *world);
-int64_t orders_delay(struct world *world);
-void orders_make_lock(struct slot *slot);
-void orders_act(struct slot *slot);
-int orders_parse(struct world *world, const char *text);
-/* Exit statuses: 1 where there is a violation; with a mutant where there is none. */
-int orders_run(struct world *world, int most, const char *mutant);
-int orders_replay(struct world *world);
-
 #define TRACE(world, ...)                                                                                              \
   do {                                                                                                                 \
     if ((world)->tracing)                                                                                              \

@@ -1,4 +1,5 @@
 /* One world: what its seed makes of it, and its course from the first connect to the last key's end. */
+#include "orders.h"
 #include "sim.h"
 
 #include <inttypes.h>
