@@ -33,9 +33,10 @@ void hard_choose(struct world *world)
   if (world->hard == HARD_SIEGES)
     world->resource_count = 1;
   world->node_count = is_crowded || world->seed / 8 % 4 ? 3 : 5;
-  world->process_count = world->process_count < 2 ? 2 : world->process_count;
-  for (int i = 0; i < world->process_count; i++)
-    world->processes[i].slot_count = world->processes[i].slot_count < 1 ? 1 : world->processes[i].slot_count;
+  if (world->process_count < 2) {
+    world->process_count = 2;
+    world->processes[1].slot_count = 1;
+  }
   world->ttl_ms = any_of(world, ttls_ms, world->hard == HARD_SIEGES ? 3 : 5);
   world->explicit_timeout &= world->hard != HARD_SIEGES;
   world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : world->ttl_ms > 250 ? world->ttl_ms / 5 : 50;
