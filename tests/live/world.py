@@ -3,13 +3,15 @@ passes only where a test waits. It has the names of the library, of the kit's no
 so that the tests of tests/live/virtual run in it and on real servers."""
 import io
 import os
+import re
 import threading
 import zlib
 
 import cffi
 
 import testing
-from testing.resp import RespConnection, encode
+from testing.cut import Cut, arguments, frame_end
+from testing.resp import RespConnection, encode, url_of
 
 LIBRARY = os.environ.get("REDLOCK_VIRTUAL")  # libvirtual.so of the preset testbuild; where it is not set all is real
 LATENCY_NS = 20_000, 100_000
@@ -31,18 +33,30 @@ int virtual_server(void);
 const char *virtual_command(int server, const char *bytes, size_t size, size_t *reply_size);
 void virtual_stop(int server, int on);
 void virtual_kill(int server);
-void virtual_boot(int server, int with_data);
+void virtual_boot(int server, int how);
 void virtual_step_clock(int server, int64_t by_ns);
 int virtual_path(int server);
 void virtual_path_leads(int path, int server);
 void virtual_path_refuses(int path);
+void virtual_path_swallows(int path);
+void virtual_path_delays(int path, int64_t up_ns, int64_t down_ns);
+void virtual_shut(int path, int on);
 void virtual_hold(int path, int direction, int only_those_of_now);
 void virtual_go(int path);
 void virtual_drop(int path, int is_late);
 void virtual_deliver(int path);
 int virtual_connections(int path);
 size_t virtual_held(int path, int direction, char *bytes, size_t size);
+void virtual_watch(int path, int on);
+int virtual_news(void);
+int virtual_next_connection(int path, int after, uint32_t *serial);
+size_t virtual_kept(int connection, uint32_t serial, char *bytes, size_t size);
+size_t virtual_pass(int connection, uint32_t serial, size_t size);
+void virtual_take(int connection, uint32_t serial);
+void virtual_say(int connection, uint32_t serial, const char *bytes, size_t size);
+void virtual_end(int connection, uint32_t serial, int is_reset);
 enum { FIRST_PORT = 20000, FIRST_PATH = 21000 };
+enum { BOOT_EMPTY, BOOT_WITH_SAVED, BOOT_WITH_ALL };
 """)
 _world = _ffi.dlopen(LIBRARY) if LIBRARY else None
 
@@ -62,6 +76,7 @@ def start(name):
     """A new world, in which all is as it was when a case of this name ran before."""
     Call.every.clear()
     Call.here = threading.local()
+    _Watched.every.clear()
     _world.virtual_start(zlib.crc32(name.encode()), *LATENCY_NS)
 
 
@@ -132,6 +147,9 @@ def _wait(condition, within_ns):
         else:
             _world.virtual_run(min([until_ns, *(one.until_ns for one in Call.every)]))
             _checked()
+            if _world.virtual_news():
+                for one in list(_Watched.every):
+                    one.look()
     _checked()
 
 
@@ -209,8 +227,12 @@ class time:
         return _world.virtual_now_ns() / 1e9
 
     @staticmethod
+    def time_ns():
+        return _world.virtual_epoch_ns() + _world.virtual_now_ns()
+
+    @staticmethod
     def time():
-        return (_world.virtual_epoch_ns() + _world.virtual_now_ns()) / 1e9
+        return time.time_ns() / 1e9
 
 
 class select:
@@ -223,7 +245,7 @@ class select:
 def enter(*modules):
     """These modules wait in the world from now on."""
     for module in modules:
-        for name in ("time", "select", "Call"):
+        for name in ("time", "select", "Call", "BlackHole"):
             if hasattr(module, name):
                 setattr(module, name, globals()[name])
 
@@ -236,13 +258,18 @@ class _Reply(RespConnection):
 class Node(testing.Node):
     """A model server; what the kit says of nodes is asked of it as of a real one."""
 
-    def __init__(self, is_durable=False):
+    def __init__(self, is_durable=False, password=None, cluster_enabled=False):
         self.is_durable = is_durable  # it writes each command to its disk
         self.index = _checked(_world.virtual_server())
         self.host, self.port, self.path = "127.0.0.1", _world.FIRST_PORT + self.index, None
-        self.password, self.login, self.tls = None, (None, None), None
+        self.password, self.login, self.tls = password, (None, password), None
         self.stopped, self.marker = False, None
         self.is_alive, self.runs = True, 0
+        if password is not None:
+            self.config_set("requirepass", password)
+            self.command("AUTH", password)
+        if cluster_enabled:
+            self.config_set("cluster-enabled", "yes")
 
     alive = property(lambda self: self.is_alive)
     pid = property(lambda self: 1000 * (self.index + 1) + self.runs)
@@ -258,10 +285,10 @@ class Node(testing.Node):
         return reply
 
     def connect(self, timeout_s=30.0):
-        raise Broken("the virtual world has no connections of tests")
+        return self
 
     def launch(self):
-        self._boot(with_data=self.is_durable)
+        self._boot(_world.BOOT_WITH_ALL if self.is_durable else _world.BOOT_WITH_SAVED)
 
     def wait_ready(self):
         """It is, when it was launched."""
@@ -281,10 +308,10 @@ class Node(testing.Node):
 
     def restart(self, empty=False):
         self.kill()
-        self._boot(with_data=not empty)
+        self._boot(_world.BOOT_EMPTY if empty else _world.BOOT_WITH_ALL)
 
-    def _boot(self, with_data):
-        _world.virtual_boot(self.index, with_data)
+    def _boot(self, how):
+        _world.virtual_boot(self.index, how)
         self.is_alive, self.stopped = True, False
         self.runs += 1
 
@@ -296,7 +323,7 @@ class Node(testing.Node):
         if self.stopped:
             self.cont()
         if not self.is_alive:
-            self._boot(with_data=False)
+            self._boot(_world.BOOT_EMPTY)
         self.delete_keys()
         self.command("CONFIG", "RESETSTAT")
 
@@ -305,15 +332,16 @@ class Node(testing.Node):
 
 
 class Cluster(testing.Cluster):
-    def __init__(self, n=5, bootstrap=None, bootstrapped=True, key_prefix="", max_ttl=None, config=None, **how):
-        is_durable = config == {"appendonly": "yes", "appendfsync": "always"}
-        if config and not is_durable:
+    def __init__(self, n=5, bootstrap=None, bootstrapped=True, key_prefix="", max_ttl=None, config=None, password=None,
+                 cluster_enabled=False, **how):
+        is_durable = (config or {}).get("appendonly") == "yes"  # whatever it syncs: the system does not end
+        if config and set(config) - {"appendonly", "appendfsync"}:
             how["config"] = config
         if how:
             raise Broken("the virtual world has no servers with %s" % ", ".join(how))
         self.bootstrapped, self.key_prefix, self.max_ttl, self.tls = bootstrapped, key_prefix, max_ttl, None
         self._bootstrap_for = bootstrap
-        self.nodes = [Node(is_durable) for _ in range(n)]
+        self.nodes = [Node(is_durable, password, cluster_enabled) for _ in range(n)]
         if bootstrapped:
             self.bootstrap()
 
@@ -332,14 +360,75 @@ class Cluster(testing.Cluster):
         """With the world."""
 
 
-class Proxy:
-    """An address before a model server; of the kit's Proxy it has what concerns whole connections."""
+class _Address:
+    """That a client connects to, in the place of a server's own."""
 
-    def __init__(self, target):
-        self.path = _world.virtual_path(target.index)
+    def __init__(self, server, accepting, login=(None, None)):
+        self.path = _world.virtual_path(server)
         self.host, self.port = "127.0.0.1", _world.FIRST_PATH + self.path
         self.name = "%s:%d" % (self.host, self.port)
-        self.url = "redis://" + self.name
+        self.url = url_of((self.host, self.port), *login)
+        if not accepting:
+            _world.virtual_shut(self.path, 1)
+
+    def open(self):
+        _world.virtual_shut(self.path, 0)
+
+    def close(self):
+        """With the world."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class BlackHole(_Address):
+    """It takes no connection, and refuses none."""
+
+    def __init__(self):
+        super().__init__(0, accepting=False)
+
+
+class _Watched(_Address):
+    """An address at which the test sees what clients send before it goes further."""
+
+    every = []
+
+    def watch(self, on=True):
+        if on != (self in self.every):
+            (self.every.append if on else self.every.remove)(self)
+            _world.virtual_watch(self.path, on)
+
+    def connected(self):
+        """The connections, by number and serial."""
+        serial = _ffi.new("uint32_t *")
+        number = -1
+        while True:
+            number = _world.virtual_next_connection(self.path, number, serial)
+            if number < 0:
+                return
+            yield number, serial[0]
+
+    @staticmethod
+    def kept(connection):
+        """What a client has sent, and has not gone further."""
+        size = _world.virtual_kept(*connection, _ffi.NULL, 0)
+        bytes_ = _ffi.new("char[]", size)
+        _world.virtual_kept(*connection, bytes_, size)
+        return _ffi.buffer(bytes_, size)[:]
+
+
+class Proxy(_Watched):
+    """An address before a model server: the kit's Proxy, but that it looks at no replies."""
+
+    def __init__(self, target, accepting=True):
+        if not isinstance(target, Node):
+            raise Broken("the virtual world has proxies before nodes only")
+        super().__init__(target.index, accepting, target.login)
+        self.watches, self.cuts, self.seen = [], [], {}
+        self.is_acting = False
 
     def __getattr__(self, name):
         raise Broken("the virtual world has no Proxy.%s" % name)
@@ -357,7 +446,15 @@ class Proxy:
             _world.virtual_hold(self.path, one, 1)
 
     def go(self):
+        self.watches, self.cuts, self.seen = [], [], {}
+        self.watch(False)
         _world.virtual_go(self.path)
+
+    def delay(self, up_ms=0, down_ms=0):
+        _world.virtual_path_delays(self.path, int(up_ms * 1e6), int(down_ms * 1e6))
+
+    def black_hole(self):
+        _world.virtual_path_swallows(self.path)
 
     def refuse(self):
         _world.virtual_path_refuses(self.path)
@@ -380,3 +477,126 @@ class Proxy:
         for one in self._directions(direction):
             found += _ffi.buffer(bytes_, min(_world.virtual_held(self.path, one, bytes_, 1 << 16), 1 << 16))[:]
         return found
+
+    def when(self, pattern, action, direction="up"):
+        raw = pattern.encode() if isinstance(pattern, str) else pattern
+        self._expect(direction, self.watches, (re.compile(raw, re.S), action))
+
+    def at(self, name, key, action, nth=1, byte=None, direction="up"):
+        self._expect(direction, self.cuts, Cut(direction, name, key, nth, byte, action))
+
+    def _expect(self, direction, places, place):
+        if direction != "up":
+            raise Broken("the virtual world looks at no replies")
+        places.append(place)
+        self.watch()
+
+    def look(self):
+        if self.is_acting:  # nothing else passes meanwhile
+            return
+        self.is_acting = True
+        for connection in list(self.connected()):
+            self._look_at(connection)
+        self.is_acting = False
+        if not self.watches and not self.cuts:
+            self.watch(False)
+            self.seen.clear()
+
+    def _look_at(self, connection):
+        data = self.kept(connection)[self.seen.get(connection, 0):]
+        for watch in [watch for watch in self.watches if watch[0].search(data)]:
+            self.watches.remove(watch)
+            watch[1]()
+        while data:
+            size = frame_end(data) if self.cuts else len(data)
+            if not size:
+                return
+            self._pass_frame(connection, data[:size])
+            data = data[size:]
+
+    def _pass_frame(self, connection, frame):
+        done, found = 0, []
+        if self.cuts:
+            words = arguments(frame)
+            found = [cut for cut in self.cuts if cut.is_at(words)]
+        self.cuts = [cut for cut in self.cuts if cut not in found]
+        for cut in sorted(found, key=lambda cut: cut.place(len(frame))):
+            self._pass(connection, cut.place(len(frame)) - done)
+            done = cut.place(len(frame))
+            cut.action()
+        self._pass(connection, len(frame) - done)
+
+    def _pass(self, connection, size):
+        passed = _checked(_world.virtual_pass(*connection, size))
+        self.seen[connection] = self.seen.get(connection, 0) + size - passed
+
+
+class _Dialogue:
+    """One connection to a scripted server."""
+
+    def __init__(self, connection, steps):
+        self.connection, self.steps, self.data, self.is_over = connection, steps, b"", False
+
+    def shutdown(self, how):
+        self.end()
+
+    def end(self, is_reset=False):
+        self.is_over = True
+        _world.virtual_end(*self.connection, is_reset)
+
+
+class FakeServer(_Watched, testing.FakeServer):
+    """The kit's, at an address of the world."""
+
+    def __init__(self, replies=None, accepting=True):
+        testing.FakeServer.__init__(self, replies, accepting)
+
+    def _listen(self, accepting):
+        _Watched.__init__(self, _checked(_world.virtual_server()), accepting)
+        self.dialogues = {}
+        self.watch()
+
+    name = url = None
+
+    def let_go(self):
+        self._go.set()
+        self.look()
+
+    def look(self):
+        for connection in list(self.connected()):
+            if connection not in self.dialogues:
+                self.accepted += 1
+                self.dialogues[connection] = _Dialogue(connection, self._steps("CONNECT", [], b""))
+                self.connections.append(self.dialogues[connection])
+            dialogue = self.dialogues[connection]
+            dialogue.data += self.kept(connection)
+            _world.virtual_take(*connection)
+            while not dialogue.is_over and self._goes_on(dialogue):
+                pass
+
+    def _steps(self, name, args, otherwise):
+        reply = self._take(name, args, otherwise)
+        return list(reply) if isinstance(reply, tuple) else [reply]
+
+    def _goes_on(self, dialogue):
+        if dialogue.steps:
+            step = dialogue.steps[0]
+            if step == testing.HOLD and not self._go.is_set():
+                return False
+            del dialogue.steps[0]
+            self._do(dialogue, step)
+            return True
+        size = frame_end(dialogue.data)
+        if not size:
+            return False
+        args, dialogue.data = arguments(dialogue.data[:size]), dialogue.data[size:]
+        name = self._note(args)
+        dialogue.steps = self._steps(name, args, None)
+        return True
+
+    @staticmethod
+    def _do(dialogue, step):
+        if step in (testing.CLOSE, testing.RESET):
+            dialogue.end(is_reset=step == testing.RESET)
+        elif step != testing.HOLD:
+            _world.virtual_say(*dialogue.connection, step, len(step))

@@ -35,18 +35,25 @@ void call_hset(struct call *call)
   int count = 0;
   if (call_live_as(call, 1, TYPE_HASH, &object) < 0)
     return;
-  for (int i = 2; i < call->count; i += 2)
-    if (i + 1 == call->count || call_integer(call, i + 1, &value) != 0)
-      call_unknown(call);
+  if (call->count % 2)
+    call_unknown(call);
   object = call_make(call, 1, TYPE_HASH);
-  for (int i = 2; i < call->count && call_integer(call, i + 1, &value) == 0; i += 2)
-    count += add(call, object, (double)value, i);
+  for (int i = 2; i < call->count; i += 2)
+    count += add(call, object, call_integer(call, i + 1, &value) == 0 ? (double)value : (double)NAN, i);
+  call->error = NULL; /* what is no number only lies there */
   call_push_integer(call, count);
 }
 
 static int member_of(const struct call *call, const struct object *object, int index)
 {
   return object ? object_index(object, call->arguments[index].bytes, call->arguments[index].size) : -1;
+}
+
+static double number_at(const struct call *call, const struct object *object, int index)
+{
+  if (isnan(object->members[index].score))
+    call_unknown(call);
+  return object->members[index].score;
 }
 
 void call_hexists(struct call *call)
@@ -63,7 +70,7 @@ void call_hget(struct call *call)
     return;
   int index = member_of(call, object, 2);
   if (index >= 0)
-    call_push_score(call, object->members[index].score);
+    call_push_score(call, number_at(call, object, index));
   else
     call_push_nil(call);
 }
@@ -77,7 +84,7 @@ void call_hgetall(struct call *call)
   for (int i = 0; object && i < object->count; i++) {
     call_push(call, object->members[i].text, (size_t)object->members[i].size);
     lua_rawseti(call->lua, -2, 2 * i + 1);
-    call_push_score(call, object->members[i].score);
+    call_push_score(call, number_at(call, object, i));
     lua_rawseti(call->lua, -2, 2 * i + 2);
   }
 }
@@ -90,7 +97,7 @@ void call_hincrby(struct call *call)
     return;
   int index = member_of(call, object, 2);
   if (index >= 0)
-    value += (int64_t)object->members[index].score;
+    value += (int64_t)number_at(call, object, index);
   add(call, call_make(call, 1, TYPE_HASH), (double)value, 2);
   call_push_integer(call, value);
 }

@@ -65,6 +65,7 @@ static void arrive(struct world *world, struct connection *connection, uint32_t 
 {
   struct stream *stream = kind == EVENT_DOWN ? &connection->down : &connection->up;
   int64_t at = world->now + hard_lag(world, connection, kind, lag) + delay(world);
+  at += world->tester ? world->tester->delay(connection, kind) : 0;
   stream->last_arrival = at > stream->last_arrival ? at : stream->last_arrival;
   if (stream->last_arrival - world->now > 20 * MS && stream->last_arrival > connection->trouble_at)
     connection->trouble_at = stream->last_arrival;
@@ -361,10 +362,12 @@ void network_node_awake(struct world *world, int node)
 
 /* ---- events ---- */
 
-static void connected(struct world *world, struct connection *connection)
+static void connected(struct world *world, struct connection *connection, const struct event *event)
 {
   int refused = world->nodes[connection->node].down;
   if (connection->state != CONNECTION_CONNECTING)
+    return;
+  if (!refused && world->tester && world->tester->keeps(connection, event))
     return;
   connection->state = refused ? CONNECTION_FAILED : CONNECTION_OPEN;
   connection->server_open = !refused;
@@ -409,7 +412,7 @@ void network_event(struct world *world, const struct event *event)
     return;
   connection->in_flight--;
   switch (event->kind) {
-  case EVENT_CONNECTED: connected(world, connection); break;
+  case EVENT_CONNECTED: connected(world, connection, event); break;
   case EVENT_UP:
   case EVENT_ORPHAN: bytes_up(world, connection, event); break;
   case EVENT_UP_END: server_sees_end(world, connection); break;
@@ -432,6 +435,37 @@ void network_event(struct world *world, const struct event *event)
 void network_pass_on(struct world *world, struct connection *connection, uint32_t kind, size_t size)
 {
   plan(world, connection, kind, world->now, size);
+}
+
+void network_arrives(struct world *world, struct connection *connection, size_t size)
+{
+  connection->up.arrived += size;
+  serve(world, connection);
+}
+
+/* What is `behind` so many bytes of those that have not arrived never does. */
+void network_lose(struct connection *connection, uint32_t kind, size_t behind, size_t size)
+{
+  struct stream *stream = kind == EVENT_DOWN ? &connection->down : &connection->up;
+  char *from = stream->bytes + stream->arrived + behind;
+  memmove(from, from + size, stream->end - stream->arrived - behind - size);
+  stream->end -= size;
+}
+
+/* A tester in the place of a server. */
+void network_says(struct world *world, struct connection *connection, const char *bytes, size_t size)
+{
+  if (connection->server_open && !connection->cut_down && connection->client_open && !connection->dropped)
+    transfer(world, connection, EVENT_DOWN, bytes, size, 0);
+}
+
+void network_ends(struct world *world, struct connection *connection, int is_reset)
+{
+  if (!connection->server_open)
+    return;
+  connection->server_open = 0;
+  connection->reset = is_reset;
+  end_for_client(world, connection, usual_delay(world));
 }
 
 void network_start(struct world *world)

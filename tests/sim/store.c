@@ -72,6 +72,22 @@ void store_forget(struct store *store)
   memset(store->queues, 0, sizeof store->queues);
 }
 
+void store_copy(struct store *to, const struct store *from)
+{
+  for (int i = 0; i < from->count; i++) {
+    const struct object *object = from->objects[i];
+    if (!object->type)
+      continue;
+    struct object *made = store_make(to, object->name, (size_t)object->name_size);
+    if (object->size)
+      object_set_string(made, object->bytes, object->size);
+    made->type = object->type;
+    made->expire_ms = object->expire_ms;
+    for (int j = 0; j < object->count; j++)
+      object_add(made, object->members[j].score, object->members[j].text, (size_t)object->members[j].size);
+  }
+}
+
 /* ---- strings ---- */
 
 void object_set_string(struct object *object, const char *bytes, size_t size)

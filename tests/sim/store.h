@@ -8,7 +8,7 @@
 #include "permits.h"
 #include "tester.h"
 
-enum { OBJECTS_MAX = SIM_OBJECTS_MAX, NAME_MAX_SIZE = 80, MEMBER_MAX = 52 };
+enum { OBJECTS_MAX = SIM_OBJECTS_MAX, NAME_MAX_SIZE = SIM_NAME_MAX, MEMBER_MAX = 52 };
 
 enum type { TYPE_NONE, TYPE_STRING, TYPE_HASH, TYPE_ZSET, TYPE_LIST, TYPE_SET, TYPE_STREAM }; /* these only lie there */
 
@@ -45,8 +45,9 @@ struct object *store_find(const struct store *store, const char *name, size_t si
 struct object *store_make(struct store *store, const char *name, size_t size);
 void store_touch(struct store *store, struct object *object);
 void store_delete(struct store *store, struct object *object);
-void store_clear(struct store *store);  /* all of them */
-void store_forget(struct store *store); /* and their names */
+void store_copy(struct store *to, const struct store *from); /* all that is there, to one that is empty */
+void store_clear(struct store *store);                       /* all of them */
+void store_forget(struct store *store);                      /* and their names */
 
 void object_set_string(struct object *object, const char *bytes, size_t size);
 int object_index(const struct object *object, const char *text, size_t size);       /* of a member, -1: it has none */

@@ -304,7 +304,7 @@ void threads_open(struct process *process)
 int __wrap_rlk_poller_open(struct rlk_poller *poller)
 {
   *poller = RLK_NO_POLLER;
-  poller->inner = opening->index;
+  poller->inner = current ? current->process->index : opening->index;
   poller->wake.readable = 0;
   return 0;
 }

@@ -40,6 +40,9 @@ class FakeServer:
         self.bootstrap()
         self._go = threading.Event()
         self._lock = threading.Lock()
+        self._listen(accepting)
+
+    def _listen(self, accepting: bool) -> None:
         self._listener = Listener(accepting)
         self.host, self.port = self._listener.sock.getsockname()
         if accepting:
@@ -108,13 +111,18 @@ class FakeServer:
                     args = _read_command(lines)
                     if args is None:
                         return
-                    name = _name_of(args)
-                    with self._lock:
-                        (self.proofs if name == "PROVE" else self.seen).append(args)
+                    name = self._note(args)
                     if not self._perform(sock, self._take(name, args, None)):
                         return
         except OSError:
             pass
+
+    def _note(self, args: List[bytes]) -> str:
+        """Remembers a command: the name under which its reply stands."""
+        name = _name_of(args)
+        with self._lock:
+            (self.proofs if name == "PROVE" else self.seen).append(args)
+        return name
 
     def _take(self, name: str, args: List[bytes], otherwise: Optional[bytes]) -> Any:
         with self._lock:

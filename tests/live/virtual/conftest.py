@@ -26,9 +26,10 @@ if world.LIBRARY:
     import helpers
     import queueing
     import servers as serving
+    import testing.fake
     import testing.wait
 
-    world.enter(common, helpers, queueing, testing.wait)
+    world.enter(common, helpers, queueing, testing.fake, testing.wait)
 
     def _cluster(*args, **how):
         return world.Cluster(*args, bootstrap=serving._bootstrap, **how)
@@ -55,11 +56,11 @@ if world.LIBRARY:
 
     @pytest.fixture
     def proxy(_begin_world, servers):
-        return lambda target: servers.add_proxy(world.Proxy(target), target)
+        return lambda target, **how: servers.add_proxy(world.Proxy(target, **how), target)
 
     @pytest.fixture
-    def fake_server():
-        raise world.Broken("the virtual world has no scripted servers")
+    def fake_server(_begin_world, servers):
+        return lambda *args, **how: servers.add_fake(world.FakeServer(*args, **how))
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(item, call):

@@ -1,9 +1,10 @@
-/* Addresses that lead to a server by a way that a test can hold up, cut and close, as the kit's Proxy. */
+/* Addresses that lead to a server by a way that a test can hold up, slow down, cut and close, as the kit's Proxy. What
+ * a client sends over one that is watched goes no further before the test has seen it. */
 #include "virtual.h"
 
 #include "../server.h"
 
-enum { PATHS_MAX = 32, UP = 0, DOWN = 1 };
+enum { PATHS_MAX = 64, UP = 0, DOWN = 1 };
 
 struct way {       /* of one connection */
   int path;        /* -1: it has none */
@@ -13,17 +14,20 @@ struct way {       /* of one connection */
 };
 
 static struct path {
-  int server, is_held[2], refuses;
+  int server, is_held[2], refuses, swallows;
+  int is_shut; /* a connection neither succeeds nor fails */
+  int is_watched;
+  int64_t delay_ns[2];
 } paths[PATHS_MAX];
 
 static struct way ways[CONNECTIONS_MAX];
 static struct world *world;
-static int path_count;
+static int path_count, has_news;
 
 void paths_start(struct world *new_world)
 {
   world = new_world;
-  path_count = 0;
+  path_count = has_news = 0;
   memset(ways, 0, sizeof ways);
 }
 
@@ -57,7 +61,32 @@ void path_opens(int path, struct connection *connection)
     network_cut_one(world, connection, MS);
 }
 
+/* Of a connection on which bytes begin their way now. */
+int64_t path_delay(const struct connection *connection, uint32_t kind)
+{
+  const struct way *way = &ways[connection->index];
+  if (way->serial != connection->serial || way->path < 0)
+    return 0;
+  return paths[way->path].delay_ns[kind == EVENT_DOWN ? DOWN : UP];
+}
+
+void virtual_path_delays(int path, int64_t up_ns, int64_t down_ns)
+{
+  paths[path].delay_ns[UP] = up_ns;
+  paths[path].delay_ns[DOWN] = down_ns;
+}
+
+void virtual_path_swallows(int path)
+{
+  paths[path].swallows = 1;
+}
+
 /* ---- what is held ---- */
+
+static int is_held(const struct way *way, int direction)
+{
+  return paths[way->path].is_held[direction] || way->is_held[direction] || way->is_late;
+}
 
 /* Order is kept: nothing overtakes what was held. */
 int path_keeps(struct connection *connection, const struct event *event)
@@ -66,7 +95,16 @@ int path_keeps(struct connection *connection, const struct event *event)
   int direction = event->kind == EVENT_DOWN ? DOWN : UP;
   if (way->serial != connection->serial || way->path < 0 || event->kind == EVENT_ORPHAN)
     return 0;
-  if (!paths[way->path].is_held[direction] && !way->is_held[direction] && !way->is_late)
+  const struct path *path = &paths[way->path];
+  int is_watched = path->is_watched && direction == UP;
+  has_news |= is_watched;
+  if (event->kind == EVENT_CONNECTED)
+    return path->is_shut;
+  if (path->swallows) {
+    network_lose(connection, event->kind, way->kept[direction], event->size);
+    return 1;
+  }
+  if (!is_held(way, direction) && !is_watched)
     return 0;
   if (!way->kept[direction])
     connection->in_flight++;
@@ -113,7 +151,9 @@ static void go(struct connection *connection)
 
 void virtual_go(int path)
 {
-  paths[path].is_held[UP] = paths[path].is_held[DOWN] = paths[path].refuses = 0;
+  struct path *one = &paths[path];
+  one->is_held[UP] = one->is_held[DOWN] = one->refuses = one->swallows = 0;
+  one->delay_ns[UP] = one->delay_ns[DOWN] = 0;
   for (int i = 0; i < CONNECTIONS_MAX; i++)
     if (connection_on(path, i))
       go(connection_on(path, i));
@@ -132,6 +172,99 @@ size_t virtual_held(int path, int direction, char *bytes, size_t size)
     at += ways[i].kept[direction];
   }
   return at;
+}
+
+/* ---- what is watched ---- */
+
+void virtual_watch(int path, int on)
+{
+  paths[path].is_watched = on;
+  has_news |= on;
+}
+
+int path_has_news(void)
+{
+  return has_news;
+}
+
+int virtual_news(void)
+{
+  int had_news = has_news;
+  has_news = 0;
+  return had_news;
+}
+
+int virtual_next_connection(int path, int after, uint32_t *serial)
+{
+  for (int i = after + 1; i < CONNECTIONS_MAX; i++) {
+    const struct connection *connection = connection_on(path, i);
+    if (!connection || connection->state != CONNECTION_OPEN || !connection->client_open || !connection->server_open)
+      continue;
+    *serial = connection->serial;
+    return i;
+  }
+  return -1;
+}
+
+size_t virtual_kept(int index, uint32_t serial, char *bytes, size_t size)
+{
+  const struct connection *connection = connection_of(world, (uint32_t)index, serial);
+  size_t kept = connection ? ways[index].kept[UP] : 0;
+  if (kept && kept <= size)
+    memcpy(bytes, connection->up.bytes + connection->up.arrived, kept);
+  return kept;
+}
+
+static void take_some(struct connection *connection, size_t size)
+{
+  struct way *way = &ways[connection->index];
+  way->kept[UP] -= size;
+  connection->in_flight -= size && !way->kept[UP];
+}
+
+/* How many of them: 0 where they are held. */
+size_t path_pass(int index, uint32_t serial, size_t size)
+{
+  struct connection *connection = connection_of(world, (uint32_t)index, serial);
+  if (!connection || is_held(&ways[index], UP))
+    return 0;
+  size = size < ways[index].kept[UP] ? size : ways[index].kept[UP];
+  take_some(connection, size);
+  network_arrives(world, connection, size);
+  return size;
+}
+
+void virtual_take(int index, uint32_t serial)
+{
+  struct connection *connection = connection_of(world, (uint32_t)index, serial);
+  size_t size = connection ? ways[index].kept[UP] : 0;
+  if (!size)
+    return;
+  take_some(connection, size);
+  network_lose(connection, EVENT_UP, 0, size);
+}
+
+void virtual_say(int index, uint32_t serial, const char *bytes, size_t size)
+{
+  struct connection *connection = connection_of(world, (uint32_t)index, serial);
+  if (connection)
+    network_says(world, connection, bytes, size);
+}
+
+void virtual_end(int index, uint32_t serial, int is_reset)
+{
+  struct connection *connection = connection_of(world, (uint32_t)index, serial);
+  if (connection)
+    network_ends(world, connection, is_reset);
+}
+
+/* A path that is shut takes connections from now on. */
+void virtual_shut(int path, int on)
+{
+  paths[path].is_shut = on;
+  for (int i = 0; !on && i < CONNECTIONS_MAX; i++)
+    if (connection_on(path, i) && world->connections[i].state == CONNECTION_CONNECTING)
+      network_pass_on(world, connection_on(path, i), EVENT_CONNECTED, 0);
 }
 
 /* ---- what is cut ---- */

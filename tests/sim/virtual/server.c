@@ -9,30 +9,35 @@
 
 #include "../server.h"
 
-enum { COUNTED_MAX = 64, TEXT_SIZE = 8192 };
+enum { COUNTED_MAX = 64, TEXT_SIZE = 8192, DATABASES_OF_REDIS = 16, LITTLE_MEMORY = 1 << 21 };
 
 struct counted {
   char name[24];
   int64_t calls;
 };
 
+enum setting { MAXMEMORY, MAXMEMORY_POLICY, REPLICA_READ_ONLY, REQUIREPASS, MASTERAUTH, CLUSTER_ENABLED, SETTINGS };
+
+static const struct {
+  const char *name, *value;
+} defaults[SETTINGS] = {{"maxmemory", "0"},           {"maxmemory-policy", "noeviction"},
+                        {"replica-read-only", "yes"}, {"requirepass", ""},
+                        {"masterauth", ""},           {"cluster-enabled", "no"}};
+
 static struct server {
-  struct store stores[DATABASES];
+  struct store stores[DATABASES], saved[DATABASES]; /* the second in its file */
   struct counted counted[COUNTED_MAX];
   int64_t expired;
+  char settings[SETTINGS][64];
+  int is_replica, master; /* -1: it does not reach its master */
+  uint64_t history, former_history;
 } servers[NODES_MAX];
+
+static uint64_t histories; /* that there are */
 
 static struct server *server_of(const struct request *request)
 {
   return &servers[request->node->index];
-}
-
-void start_server(int index)
-{
-  for (int i = 0; i < DATABASES; i++)
-    store_forget(&servers[index].stores[i]);
-  memset(servers[index].counted, 0, sizeof servers[index].counted);
-  servers[index].expired = 0;
 }
 
 static void clear(struct store *store)
@@ -41,10 +46,90 @@ static void clear(struct store *store)
   store_forget(store);
 }
 
-void empty_server(int index)
+static void copy(struct store to[DATABASES], const struct store from[DATABASES])
 {
-  for (int i = 0; i < DATABASES; i++)
-    clear(&servers[index].stores[i]);
+  for (int i = 0; i < DATABASES; i++) {
+    clear(&to[i]);
+    store_copy(&to[i], &from[i]);
+  }
+}
+
+void start_server(int index)
+{
+  struct server *server = &servers[index];
+  for (int i = 0; i < DATABASES; i++) {
+    clear(&server->stores[i]);
+    clear(&server->saved[i]);
+  }
+  memset(server->counted, 0, sizeof server->counted);
+  server->expired = 0;
+  for (int i = 0; i < SETTINGS; i++)
+    snprintf(server->settings[i], sizeof server->settings[i], "%s", defaults[i].value);
+  boot_server(index, BOOT_WITH_ALL);
+}
+
+static void forget_history(struct server *server)
+{
+  server->former_history = 0;
+  server->history = ++histories;
+}
+
+void boot_server(int index, enum boot how)
+{
+  struct server *server = &servers[index];
+  for (int i = 0; how == BOOT_EMPTY && i < DATABASES; i++)
+    clear(&server->saved[i]);
+  if (how != BOOT_WITH_ALL)
+    copy(server->stores, server->saved);
+  server->is_replica = 0;
+  forget_history(server);
+}
+
+static int is_yes(const struct server *server, enum setting setting)
+{
+  return !strcmp(server->settings[setting], "yes");
+}
+
+/* ---- replicas: they are as far as their masters at all times ---- */
+
+static void follow(struct server *server)
+{
+  if (server->is_replica && server->master >= 0 && is_yes(server, REPLICA_READ_ONLY))
+    copy(server->stores, servers[server->master].stores);
+}
+
+static void replicaof(struct request *request)
+{
+  struct server *server = server_of(request);
+  int64_t master = server_number(request, 2) - FIRST_PORT;
+  if (is(request, 1, "NO") && server->is_replica) {
+    server->is_replica = 0;
+    server->former_history = server->history;
+    server->history = ++histories;
+  } else if (!is(request, 1, "NO")) {
+    int is_there = master >= 0 && master < request->world->node_count && !request->world->nodes[master].down;
+    server->is_replica = 1;
+    server->master = is_there ? (int)master : -1;
+  }
+  if (server->is_replica && server->master >= 0) {
+    copy(server->stores, servers[server->master].stores);
+    server->history = servers[server->master].history;
+    server->former_history = 0;
+  }
+  server_reply(request, "+OK\r\n");
+}
+
+/* What it says of its own to what writes. */
+static void set_error(const struct request *request)
+{
+  const struct server *server = server_of(request);
+  struct node *node = request->node;
+  int64_t most = strtoll(server->settings[MAXMEMORY], NULL, 10);
+  int is_full = most > 0 && most < LITTLE_MEMORY && !strpbrk(server->settings[MAXMEMORY], "kmg");
+  node->error = server->is_replica && is_yes(server, REPLICA_READ_ONLY) ? NODE_ERROR_READONLY
+                : is_full                                               ? NODE_ERROR_OOM
+                                                                        : NODE_ERROR_NONE;
+  node->error_until = RLK_NEVER;
 }
 
 /* ---- what it counts ---- */
@@ -118,27 +203,43 @@ static void info(struct request *request)
   server_run_id(request->world, node, 0, run_id, sizeof run_id);
   text[0] = 0;
   if (wants(request, text, "Server"))
-    add(text, "redis_version:7.0.15\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n",
-        1000 * (node->index + 1) + (int)node->incarnation, run_id);
+    add(text, "redis_version:7.0.15\r\nredis_mode:%s\r\nprocess_id:%d\r\nrun_id:%s\r\n",
+        is_yes(server, CLUSTER_ENABLED) ? "cluster" : "standalone", 1000 * (node->index + 1) + (int)node->incarnation,
+        run_id);
   if (wants(request, text, "Memory"))
-    add(text, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
+    add(text, "maxmemory:%s\r\nmaxmemory_policy:%s\r\n",
+        strcmp(server->settings[MAXMEMORY], "100mb") != 0 ? server->settings[MAXMEMORY] : "104857600",
+        server->settings[MAXMEMORY_POLICY]);
   if (wants(request, text, "Persistence"))
     add(text, "loading:0\r\naof_enabled:0\r\n");
   if (wants(request, text, "Stats"))
     add(text, "expired_keys:%" PRId64 "\r\n", server->expired);
-  if (wants(request, text, "Replication"))
-    add(text, "role:master\r\nconnected_slaves:0\r\nmaster_replid:%08x%032x\r\nmaster_replid2:%040x\r\n",
-        (unsigned)node->index, node->incarnation, 0u);
+  if (wants(request, text, "Replication") && server->is_replica)
+    add(text, "role:slave\r\nmaster_link_status:%s\r\n", server->master < 0 ? "down" : "up");
+  else if (request->count == 1 || is(request, 1, "Replication"))
+    add(text, "role:master\r\n");
+  if (request->count == 1 || is(request, 1, "Replication"))
+    add(text, "connected_slaves:0\r\nmaster_replid:%016" PRIx64 "%024x\r\nmaster_replid2:%016" PRIx64 "%024x\r\n",
+        server->history, 0u, server->former_history, 0u);
   if (wants(request, text, "Commandstats"))
     add_counts(text, server);
   if (wants(request, text, "Keyspace"))
     for (int i = 0; i < DATABASES; i++)
       if (keys_in(&server->stores[i]))
-        add(text, "db%d:keys=%d\r\n", i, keys_in(&server->stores[i]));
+        add(text, "db%d:keys=%d,expires=0\r\n", i, keys_in(&server->stores[i]));
   server_reply_bulk(request, text, strlen(text));
 }
 
 /* ---- what tests set and look up ---- */
+
+static void unknown(const struct request *request)
+{
+  char text[160] = "";
+  for (int i = 0; i < request->count && i < 6; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", i ? " " : "",
+             request->arguments[i].size > 24 ? 24 : (int)request->arguments[i].size, request->arguments[i].bytes);
+  world_fail(request->world, "a command that the model server does not know: %s", text);
+}
 
 static void keys(struct request *request)
 {
@@ -172,19 +273,39 @@ static void dump(struct request *request)
   server_reply_bulk(request, text, strlen(text));
 }
 
+/* Of one element. */
+static void lrange(struct request *request)
+{
+  const struct object *object = keys_live(request, request->arguments[1].bytes, request->arguments[1].size);
+  if (!object || object->type != TYPE_LIST || object->count != 1 || !is(request, 2, "0") || !is(request, 3, "-1"))
+    unknown(request);
+  server_reply_number(request, '*', 1);
+  server_reply_bulk(request, object->members[0].text, (size_t)object->members[0].size);
+}
+
 static void flushall(struct request *request)
 {
-  empty_server(request->node->index);
+  for (int i = 0; i < DATABASES; i++)
+    clear(&server_of(request)->stores[i]);
   server_reply(request, "+OK\r\n");
 }
 
-static void unknown(const struct request *request)
+static void save(struct request *request)
 {
-  char text[160] = "";
-  for (int i = 0; i < request->count && i < 6; i++)
-    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", i ? " " : "",
-             request->arguments[i].size > 24 ? 24 : (int)request->arguments[i].size, request->arguments[i].bytes);
-  world_fail(request->world, "a command that the model server does not know: %s", text);
+  copy(server_of(request)->saved, server_of(request)->stores);
+  server_reply(request, "+OK\r\n");
+}
+
+static void swapdb(struct request *request)
+{
+  struct store *stores = server_of(request)->stores;
+  int64_t one = server_number(request, 1), other = server_number(request, 2);
+  if (one < 0 || other < 0 || one >= DATABASES || other >= DATABASES)
+    unknown(request);
+  struct store kept = stores[one];
+  stores[one] = stores[other];
+  stores[other] = kept;
+  server_reply(request, "+OK\r\n");
 }
 
 static void config(struct request *request)
@@ -192,11 +313,14 @@ static void config(struct request *request)
   if (is(request, 1, "RESETSTAT")) {
     memset(server_of(request)->counted, 0, sizeof server_of(request)->counted);
     server_of(request)->expired = 0;
-  } else if (is(request, 1, "SET") && is(request, 2, "maxmemory")) {
-    request->node->error = is(request, 3, "0") ? NODE_ERROR_NONE : NODE_ERROR_OOM;
-    request->node->error_until = RLK_NEVER;
   } else {
-    unknown(request);
+    int setting = 0;
+    while (setting < SETTINGS && !is(request, 2, defaults[setting].name))
+      setting++;
+    if (!is(request, 1, "SET") || setting == SETTINGS || request->count != 4)
+      unknown(request);
+    snprintf(server_of(request)->settings[setting], sizeof server_of(request)->settings[setting], "%.*s",
+             (int)request->arguments[3].size, request->arguments[3].bytes);
   }
   server_reply(request, "+OK\r\n");
 }
@@ -243,17 +367,97 @@ static void client(struct request *request)
   server_set_up(request);
 }
 
+static void select_database(struct request *request)
+{
+  int64_t database = server_number(request, 1);
+  if (database < 0 || database >= DATABASES_OF_REDIS)
+    server_reply(request, "-ERR DB index is out of range\r\n");
+  else
+    server_set_up(request);
+}
+
+/* ---- who asks ---- */
+
+/* 0: the server has a password, and this is another one, or it knows no such user. */
+static int log_in(struct request *request, const struct argument *user, const struct argument *password)
+{
+  const char *wanted = server_of(request)->settings[REQUIREPASS];
+  int is_right = !user || server_is_text(user, "default", 7);
+  is_right = is_right && (!wanted[0] || server_is_text(password, wanted, strlen(wanted)));
+  if (is_right)
+    request->connection->authenticated = 1;
+  else
+    server_reply(request, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+  return is_right;
+}
+
+static int is_known(const struct request *request)
+{
+  return !server_of(request)->settings[REQUIREPASS][0] || request->connection->authenticated;
+}
+
+static void hello(struct request *request)
+{
+  if (request->count >= 5 && is(request, 2, "AUTH") && !log_in(request, &request->arguments[3], &request->arguments[4]))
+    return;
+  if (!is_known(request)) {
+    server_reply(request, "-NOAUTH HELLO must be called with the client already authenticated.\r\n");
+    return;
+  }
+  server_set_up(request);
+  request->connection->authenticated = 1; /* whatever the password is in other worlds */
+}
+
+static void auth(struct request *request)
+{
+  const struct argument *last = &request->arguments[request->count - 1];
+  if (log_in(request, request->count > 2 ? last - 1 : NULL, last))
+    server_reply(request, "+OK\r\n");
+}
+
 static const struct {
   const char *name;
   void (*run)(struct request *request);
 } commands[] = {
-    {"INFO", info},     {"CONFIG", config}, {"KEYS", keys},        {"DBSIZE", dbsize},       {"DUMP", dump},
-    {"SCRIPT", script}, {"CLIENT", client}, {"EVAL", script_eval}, {"EVALSHA", script_eval}, {"FLUSHALL", flushall},
+    {"AUTH", auth},
+    {"HELLO", hello},
+    {"INFO", info},
+    {"CONFIG", config},
+    {"KEYS", keys},
+    {"SCRIPT", script},
+    {"CLIENT", client},
+    {"EVAL", script_eval},
+    {"EVALSHA", script_eval},
+    {"FLUSHALL", flushall},
+    {"DBSIZE", dbsize},
+    {"DUMP", dump},
+    {"LRANGE", lrange},
+    {"REPLICAOF", replicaof},
+    {"SAVE", save},
+    {"SWAPDB", swapdb},
+    {"SELECT", select_database},
 };
+
+/* What it says to all but the set-up; NULL: nothing. */
+static const char *refusal(const struct request *request)
+{
+  static const char *const set_up[] = {"AUTH", "HELLO", "INFO", "CLIENT", "SCRIPT", "SELECT", "PING", "CONFIG"};
+  for (size_t i = 0; i < sizeof set_up / sizeof *set_up; i++)
+    if (is(request, 0, set_up[i]))
+      return is_known(request) || i < 2 ? NULL : "-NOAUTH Authentication required.\r\n";
+  if (!is_known(request))
+    return "-NOAUTH Authentication required.\r\n";
+  return is_yes(server_of(request), CLUSTER_ENABLED) ? "-CLUSTERDOWN Hash slot not served\r\n" : NULL;
+}
 
 static void run(struct request *request)
 {
   char name[24];
+  const char *error = refusal(request);
+  if (error) {
+    server_reply(request, error);
+    return;
+  }
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     if (is(request, 0, commands[i].name)) {
       count_command(request, commands[i].name);
@@ -276,6 +480,10 @@ void execute_request(struct request *request)
     world_fail(request->world, "database %d", database);
   request->store = &servers[request->node->index].stores[database];
   request->is_served = 1;
+  request->connection->to_replica = server_of(request)->is_replica;
+  set_error(request);
+  request->is_full = request->node->error == NODE_ERROR_OOM;
+  follow(server_of(request));
   expire(request);
   run(request);
   keys_look(request);

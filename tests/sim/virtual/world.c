@@ -85,7 +85,7 @@ static void fail(const char *why)
   longjmp(outermost, 1);
 }
 
-static const struct tester tester = {execute_request, count_command, path_keeps, hear, fail};
+static const struct tester tester = {execute_request, count_command, path_keeps, path_delay, hear, fail};
 
 const char *virtual_failure(void)
 {
@@ -117,11 +117,11 @@ int virtual_run(int64_t until_ns)
   int before = returned;
   if (virtual_failure()[0] || setjmp(outermost) != 0)
     return 1;
-  while (returned == before && world_step(&world, until_ns))
+  while (returned == before && !path_has_news() && world_step(&world, until_ns))
     ;
-  if (returned == before && world.now < until_ns)
+  if (returned == before && !path_has_news() && world.now < until_ns)
     world.now = until_ns;
-  return returned != before;
+  return returned != before || path_has_news();
 }
 
 /* ---- clients ---- */
@@ -275,6 +275,11 @@ void virtual_stop(int server, int on)
     network_node_awake(&world, server);
 }
 
+size_t virtual_pass(int connection, uint32_t serial, size_t size)
+{
+  return virtual_failure()[0] || setjmp(outermost) != 0 ? 0 : path_pass(connection, serial, size);
+}
+
 void virtual_kill(int server)
 {
   TRACE(&world, "node %d    is killed", server);
@@ -283,12 +288,12 @@ void virtual_kill(int server)
   network_node_down(&world, server);
 }
 
-void virtual_boot(int server, int with_data)
+void virtual_boot(int server, enum boot how)
 {
+  static const char *const words[] = {"without its data", "with the data that it had saved", "with its data"};
   struct node *node = &world.nodes[server];
-  TRACE(&world, "node %d    boots with%s its data", server, with_data ? "" : "out");
-  if (!with_data)
-    empty_server(server);
+  TRACE(&world, "node %d    boots %s", server, words[how]);
+  boot_server(server, how);
   node->down = node->asleep = 0;
   node->incarnation++;
   script_flush(node);
