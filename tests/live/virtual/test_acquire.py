@@ -229,29 +229,6 @@ def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_more_than_a_socket_takes(nodes, make_client):
-    """16 MB for a hung node stay in the client until they can be written; the others are not held up."""
-    three = nodes.nodes[:3]
-    client = make_client([node.url for node in three], ttl_ms=120000, max_ttl_ms=120000, node_timeout_ms=30000)
-    resource = b"m" * (16 << 20)
-    lock = client.lock(resource)
-
-    def keys(node):
-        # the key itself is too long to be asked for again and again
-        return node.command("DBSIZE") - node.command("EXISTS", "libredlock:m")
-
-    three[0].stop()
-    assert lock.acquire(60000) == OK, lock.message[-500:]
-    assert lock.vote(0) == rl.PENDING
-    three[0].cont()
-    spin(client, lambda: keys(three[0]) == 1, 60, "the node that hung has read all of it")
-    assert three[0].get(resource) == lock.token.encode()
-    three[0].stop()
-    assert lock.extend() == OK and lock.release() == OK
-    three[0].cont()
-    spin(client, lambda: not any(map(keys, three)), 60, "all keys are deleted")
-
-
 def test_connect_time_out(nodes, make_client):
     with BlackHole() as hole:
         client = make_client([hole.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
