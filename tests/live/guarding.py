@@ -74,3 +74,10 @@ def granted_to_another(client, first):
     assert second.acquire(60000) == OK, second.message
     assert first.validity_ms == 0 and first.state != HELD
     return second
+
+
+def taken_once(client, resource="other"):
+    lock = client.lock(resource)
+    assert lock.acquire(5000) == OK, lock.message
+    assert lock.release() == OK
+    return client

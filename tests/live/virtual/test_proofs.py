@@ -1,13 +1,12 @@
 """What proves that a lease counts on: the marker behind an extension, and the identity of the server that has it."""
-import subprocess
 import time
 
 import pytest
 
 import rl
-from guarding import GUARDED, MARKER, REPLACE, bootstrapped, granted_to_another
+from guarding import GUARDED, MARKER, REPLACE, bootstrapped, granted_to_another, taken_once
 from helpers import held_everywhere, spin
-from rl import HELD, NO_QUORUM, OK
+from rl import HELD, OK
 from testing import eventually
 
 pytestmark = pytest.mark.new_nodes
@@ -18,37 +17,7 @@ def server(make_cluster):
     return make_cluster(1).nodes[0]
 
 
-def taken_once(client, resource="other"):
-    lock = client.lock(resource)
-    assert lock.acquire(5000) == OK, lock.message
-    assert lock.release() == OK
-    return client
-
-
 # ---- the marker behind an extension ----
-
-def test_a_lapsed_lease_does_not_count_in_a_quarantine(make_cluster, make_client, proxy):
-    """It has counted before. Now somebody else's vote there is protected by the quarantine, and not this holder."""
-    servers = make_cluster(3).nodes
-    bootstrapped([server.url for server in servers])
-    near = proxy(servers[0])
-    relays = [proxy((near.host, near.port)), proxy(servers[1]), proxy(servers[2])]
-    client = make_client([relay.url for relay in relays], **dict(GUARDED, ttl_ms=1200, node_timeout_ms=250))
-    lock = client.lock(renew="true")
-    assert lock.acquire(5000) == OK
-    spin(client, lambda: all(server.get("r") for server in servers), 30, "all have granted it, or were healed")
-    relays[0].black_hole()
-    eventually(lambda: servers[0].get("r") is None, 30, "the lease there is over")
-
-    def lose_keys():
-        servers[0].flush()
-        relays[2].black_hole()
-
-    near.at("SET", "r", lose_keys, byte=0)
-    relays[0].go()
-    spin(lock.client, lambda: lock.state != HELD, 30, "one node of three is left")
-    assert lock.extend() == rl.LOST
-
 
 @pytest.mark.parametrize("kind", [{}, {"shared": "true"}, {"fence": "true"}], ids=["plain", "shared", "fenced"])
 def test_an_extension_does_not_count_if_keys_are_lost_behind_it(server, proxy, make_client, kind):
@@ -118,38 +87,6 @@ def test_a_master_that_was_a_replica_is_another_server(make_cluster, guarded, is
     assert master.get("r") is None and master.get(MARKER)
     spin(second, lambda: time.monotonic() > begun + 1.1)  # its last look is not that young
     granted_to_another(second if is_connected else guarded([master]), first)
-
-
-@pytest.mark.parametrize("change", ["a first replica", "no backlog", "redis-cli --rdb", "restart from RDB",
-                                    "REPLICAOF"])
-def test_which_histories_are_another_server(make_cluster, guarded, tmp_path, change):
-    """A server is another one if it was a replica meanwhile; replicas of its own change nothing."""
-    master, other = make_cluster(2, config={"repl-backlog-ttl": 1, "repl-timeout": 5}).nodes
-    client = taken_once(guarded([master]))
-    marker = master.get(MARKER)
-    if change == "a first replica":
-        other.replica_of(master)
-    elif change == "no backlog":
-        other.replica_of(master)
-        other.replica_of(None)
-        eventually(lambda: master.info("replication")["repl_backlog_active"] in (0, "0"), 30)
-    elif change == "redis-cli --rdb":
-        subprocess.run(["redis-cli", "-u", master.url, "--rdb", str(tmp_path / "dump.rdb")], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
-    elif change == "restart from RDB":
-        master.command("SAVE")
-        master.restart()
-    else:
-        master.command("REPLICAOF", "127.0.0.1", "1")
-        master.command("REPLICAOF", "NO", "ONE")
-    master.kill_clients()
-    lock = client.lock()
-    status = lock.acquire(3000)
-    if change in ("REPLICAOF", "restart from RDB"):
-        assert status == NO_QUORUM and "quarantined" in lock.message, lock.message
-        assert master.get(MARKER) != marker
-    else:
-        assert status == OK and master.get(MARKER) == marker, lock.message
 
 
 def test_a_marker_without_a_history_is_left_as_it_is(server, make_client):

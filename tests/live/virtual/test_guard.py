@@ -4,14 +4,11 @@ What can lose keys: a restart without data, a restart with older data, a replica
 server without keys, FLUSHALL, and a failover behind a connection that is kept. Nothing sees the eviction of one key:
 servers that evict are refused (test_session, conformance/cases/test_statuses)."""
 import re
-import select
-import socket
-import threading
 
 import pytest
 
 import rl
-from guarding import GUARDED, MARKER, REPLACE, bootstrap, bootstrapped, granted_to_another
+from guarding import GUARDED, MARKER, REPLACE, bootstrapped, granted_to_another
 from helpers import spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
@@ -95,53 +92,6 @@ def test_a_failover_to_a_server_without_keys(make_cluster, proxy, guarded):
     relay.lead_to(other)
     master.kill_clients()
     granted_to_another(guarded([relay]), first)
-
-
-class Balancer:
-    """Keeps its clients' connections and passes what they send to another server from one moment on."""
-
-    def __init__(self, server):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = "redis://127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.name = self.url
-        self.server = server
-        self.moved = 0
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                client = self.listener.accept()[0]
-            except OSError:
-                return
-            threading.Thread(target=self.carry, args=(client,), daemon=True).start()
-
-    def carry(self, client):
-        server = upstream = None
-        while True:
-            if server is not self.server:
-                self.moved += server is not None
-                server, upstream = self.server, socket.create_connection(self.server.address)
-            for ready in select.select([client, upstream], [], [], 0.01)[0]:
-                data = ready.recv(65536)
-                if not data:
-                    return
-                (upstream if ready is client else client).sendall(data)
-
-
-@pytest.fixture
-def balancer(server):
-    one = Balancer(server)
-    yield one
-    one.listener.close()
-
-
-def test_a_failover_behind_a_connection_that_is_kept(make_cluster, balancer, guarded):
-    first, second = guarded([balancer]).lock(), guarded([balancer])
-    assert first.acquire(0) == OK
-    balancer.server = make_cluster(1).nodes[0]
-    eventually(lambda: balancer.moved >= 2, what="the connections of both clients lead to the other server")
-    granted_to_another(second, first)
 
 
 @pytest.mark.parametrize("nodes, who", [(1, "the node is"), (3, r"\d of 3 nodes are")])
@@ -309,53 +259,6 @@ def test_an_adopted_lock_is_held_again(make_cluster, guarded):
     first.detach()
     assert second.extend() == OK and second.state == HELD
     assert second.release() == OK and [server.get("r") for server in servers].count(None) >= 2
-
-
-def few(servers, *rules):
-    """The URLs for a user with all rights but for these rules."""
-    for server in servers:
-        server.command("ACL", "SETUSER", "few", "reset", "on", ">p", "~*", "&*", "+@all", *rules)
-    return [server.url_with("few", "p") for server in servers]
-
-
-FORBIDDEN = {
-    "info": (("-info",), "it forbids INFO: add +info to the ACL of its user"),
-    "time": (("-time",), "it forbids TIME: add +time to the ACL of its user"),
-    "get": (("-get",), "it forbids the guard's commands: add +get +set +time +eval to the ACL of its user"),
-    "key": (("resetkeys", "~r", "~libredlock:proof:*"),
-            "it forbids the key libredlock:m: add ~libredlock:* to the ACL of its user"),
-    "read-only": (("resetkeys", "~r", "~libredlock:proof:*", "%R~libredlock:m"),
-                  "it forbids the key libredlock:m: add ~libredlock:* to the ACL of its user"),
-}
-NEWER = {"read-only": pytest.mark.acl_of_redis_7}
-
-
-@pytest.mark.parametrize("rules, words", [pytest.param(*FORBIDDEN[name], id=name, marks=NEWER.get(name, ()))
-                                          for name in FORBIDDEN])
-def test_what_a_server_forbids_is_named_with_the_rule_to_add(make_cluster, make_client, rules, words):
-    servers = make_cluster(3, bootstrapped=False).nodes
-    urls = few(servers, *rules)
-    lock = make_client(urls, **GUARDED).lock()
-    assert lock.acquire(10000) == rl.REFUSED_CONFIG
-    assert lock.said(words) == 3 and "quarantine" not in lock.message
-    assert bootstrap(urls)[0] == rl.REFUSED_CONFIG
-    urls = few(servers)
-    bootstrapped(urls)
-    assert make_client(urls, **GUARDED).lock().acquire(0) == OK
-
-
-def test_a_marker_that_becomes_forbidden_and_is_allowed_again(make_cluster, make_client):
-    servers = make_cluster(3).nodes
-    urls = few(servers)
-    bootstrapped(urls)
-    client = make_client(urls, **GUARDED)
-    lock = client.lock()
-    assert lock.acquire(0) == OK and lock.release() == OK
-    few(servers, *FORBIDDEN["key"][0])
-    assert eventually(lambda: lock.acquire(5000) == rl.REFUSED_CONFIG, 20) and "it forbids the key" in lock.message
-    few(servers)
-    assert eventually(lambda: lock.acquire(30000) == OK, 20), lock.message
-    assert lock.release() == OK
 
 
 def test_a_round_trip_of_more_than_half_a_second(make_cluster, proxy, make_client):
