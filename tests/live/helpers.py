@@ -167,3 +167,41 @@ def run_python(code, *args, within_s=120):
 def lapse(lock, within_s=40):
     """Waits, without running the client, until the lock is not held any more."""
     eventually(lambda: lock.state != rl.HELD, within_s, "the lease lapses")
+
+
+def inspected(client, resource="r"):
+    """A lock that has looked who holds it."""
+    lock = client.lock(resource)
+    assert lock.start(rl.INSPECT) == rl.OK
+    finish(lock)
+    return lock
+
+
+def follow(node):
+    """It becomes the replica of a master that is nowhere, until lead()."""
+    node.command("REPLICAOF", "127.0.0.1", 1)
+
+
+def lead(node):
+    node.command("REPLICAOF", "NO", "ONE")
+
+
+def evict(node):
+    node.config_set("maxmemory-policy", "allkeys-lru")
+    node.config_set("maxmemory", "100mb")
+
+
+def waits_told(client):
+    """In its warnings."""
+    return [event["detail"] for event in client.events()
+            if event["event"] == "warning" and "waits: " in event.get("detail", "")]
+
+
+def refused(lock, count):
+    return sum(vote == rl.REFUSED_CONFIG for vote in lock.votes) >= count
+
+
+def votes_no(lock, node, word):
+    """The acquisition succeeds with the others; this node has answered with an error that is shown."""
+    acquire_until(lock, lambda: lock.vote(node) not in (rl.OK, rl.PENDING) and word in lock.answer(node))
+    assert word in lock.message

@@ -3,7 +3,7 @@ import os
 import select
 
 import rl
-from helpers import Call, in_child, occupy, spin
+from helpers import Call, in_child, inspected, occupy, spin
 from rl import BUSY, HELD, OK
 from testing import eventually
 
@@ -159,3 +159,23 @@ def test_grandchild(nodes, client):
     in_child(child)
     assert lock.release() == OK
     nodes.no_keys()
+
+
+def test_a_forked_child_is_another_client(nodes, make_client):
+    client = make_client(nodes.urls, holder_info="true")
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child = client.lock("c")
+            assert child.acquire(5000) == OK and child.detach() == OK
+            os.write(write, b"ok")
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(read, 2) == b"ok"
+    seen = inspected(client, "c")
+    assert seen.held_by["pid"] == pid and seen.holder[:12] != lock.token[:12]
+    assert inspected(client).held_by["pid"] == os.getpid()

@@ -3,7 +3,7 @@ in unit/test_node.c; here are those that are long or never end, and a few to see
 import pytest
 
 import rl
-from helpers import spin, spin_until_deleted
+from helpers import inspected, spin, spin_until_deleted
 from rl import NO_QUORUM, OK
 from testing import CLOSE, HOLD, RESET
 
@@ -65,3 +65,13 @@ def test_node_that_sent_rubbish_is_reconnected(make_client, nodes, fake_server):
     lock = make_client([fake.url, nodes.urls[0]]).lock()  # both are needed
     assert lock.acquire() == NO_QUORUM
     assert lock.acquire(5000) == OK and fake.accepted >= 2
+
+
+def test_a_reader_of_a_token_without_end_is_looked_at(nodes, make_client):
+    """A reply that is too large would break the connection."""
+    for node in nodes:
+        node.command("ZADD", "r", 9999999999999, "rl:" + "a" * (2 << 20))
+    look = inspected(make_client(nodes.urls))
+    assert look.verdict == rl.Verdict.SHARED, look.message
+    assert look.holder == "a" * 128
+    assert "node_down" not in [event["event"] for event in look.client.events()]

@@ -8,21 +8,14 @@ import pytest
 
 import rl
 from common import occupy
-from helpers import finish, held_everywhere, lapse, spin
-from queueing import places, warnings
-from rl import BUSY, OK, PENDING, Verdict
+from helpers import finish, held_everywhere, inspected, lapse, spin
+from queueing import places
+from rl import BUSY, OK, PENDING
 from testing import eventually
 from testing.wait import in_time
 
 HOST = socket.gethostname()
 LONG = {"ttl_ms": 30000}
-
-
-def inspected(client, resource="r"):
-    lock = client.lock(resource)
-    assert lock.start(rl.INSPECT) == OK
-    finish(lock)
-    return lock
 
 
 def entries(node):
@@ -195,16 +188,6 @@ def test_an_entry_cannot_break_the_output(nodes, held, client):
     assert "\n" not in waiter.message and "\x1b" not in waiter.message
 
 
-def test_a_reader_of_a_token_without_end_is_looked_at(nodes, make_client):
-    """A reply that is too large would break the connection."""
-    for node in nodes:
-        node.command("ZADD", "r", 9999999999999, "rl:" + "a" * (2 << 20))
-    look = inspected(make_client(nodes.urls))
-    assert look.verdict == Verdict.SHARED, look.message
-    assert look.holder == "a" * 128
-    assert "node_down" not in [event["event"] for event in look.client.events()]
-
-
 def test_an_entry_of_another_type_is_no_error(nodes, held, client):
     for node in nodes:
         key = entries(node)[0]
@@ -252,28 +235,6 @@ def test_entry_lost_with_the_connection_is_written_again(nodes, hold, client):
     assert lock.state == rl.HELD
 
 
-def few(nodes, *rules):
-    """The URLs of a user who may do with the entries only what these rules say."""
-    for node in nodes:
-        node.command("ACL", "SETUSER", "few", "reset", "on", ">p", "%RW~r", "%RW~libredlock:m", "%RW~libredlock:q:*",
-                     "%RW~libredlock:p:*", "%RW~libredlock:proof:*", "&*", "+@all", *rules)
-    return [node.url_with("few", "p") for node in nodes]
-
-
-def refusals(nodes):
-    """How often each has said NOPERM."""
-    return [int(node.info("errorstats").get("errorstat_NOPERM", "count=0").split("=")[1]) for node in nodes]
-
-
-def assert_told_once(nodes, client):
-    told = []
-    spin(client, lambda: told.extend(warnings(client)) or len(told) >= len(nodes), 20)
-    assert sorted(event["node"] for event in told) == sorted(node.name for node in nodes)
-    for event in told:
-        words = "cannot tell who holds a lock on this node; allow libredlock:c:*: NOPERM"
-        assert event["detail"].startswith(words), event
-
-
 def test_failed_attempt_leaves_no_entry(nodes, make_client):
     occupy(nodes)
     for wait_ms in 0, 300:
@@ -285,70 +246,6 @@ def test_an_entry_lives_a_minute_beyond_the_lease(nodes, hold):
     lock = hold(ttl_ms=30000, holder_info="true")
     spin(lock.client, lambda: all(entries(node) for node in nodes), what="all that granted have the holder's entry")
     assert all(80000 < node.pttl(entries(node)[0]) <= 90000 for node in nodes)
-
-
-def test_where_it_is_forbidden_locks_work(nodes, make_client):
-    urls = few(nodes)
-    one, other = make_client(urls, **LONG).lock(), make_client(urls).lock()
-    assert one.acquire(5000) == OK, one.message
-    assert other.acquire(1200) == BUSY, other.message
-    assert other.held_by is None
-    assert inspected(other.client).held_by is None
-    assert one.release() == OK
-
-
-@pytest.mark.parametrize("rules", [[], ["%R~libredlock:c:*"]])
-def test_denied_entry_is_tried_once_per_connection(nodes, make_client, rules):
-    client = make_client(few(nodes, *rules), max_hold_ms=-1, max_ttl_ms=3600000)
-    lock = client.lock()
-    before = refusals(nodes)
-
-    def entry_is_tried(times):
-        assert lock.acquire(5000) == OK, lock.message
-        held_everywhere(lock)
-        assert lock.extend() == OK and lock.settle() == OK  # then what came before is answered, too
-        assert lock.extend(3600000) == OK, "a longer lease would renew it"
-        assert lock.release() == OK
-        spin(client, lambda: refusals(nodes) == [count + times for count in before])
-
-    entry_is_tried(1)
-    assert_told_once(nodes, client)
-    for node in nodes:
-        node.kill_clients()
-    eventually(lambda: client.settled() and all(row["connects"] == 2 for row in client.describe()["nodes"]), 30)
-    entry_is_tried(2)
-    assert warnings(client) == []
-
-
-def test_denied_reading_of_entries_is_reported_once(nodes, held, make_client):
-    """And does not wait for them."""
-    client = make_client(few(nodes, "%W~libredlock:c:*"), node_timeout_ms=7500, **LONG)
-    begun_s = time.monotonic()
-    lock = inspected(client)
-    assert lock.held_by is None and lock.verdict == rl.Verdict.HELD
-    in_time(time.monotonic() - begun_s < 10)
-    assert_told_once(nodes, client)
-    inspected(client)
-    assert warnings(client) == []
-
-
-def test_a_forked_child_is_another_client(nodes, client):
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child = client.lock("c")
-            assert child.acquire(5000) == OK and child.detach() == OK
-            os.write(write, b"ok")
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-    assert os.read(read, 2) == b"ok"
-    seen = inspected(client, "c")
-    assert seen.held_by["pid"] == pid and seen.holder[:12] != lock.token[:12]
-    assert inspected(client).held_by["pid"] == os.getpid()
 
 
 def test_a_silent_node_does_not_hold_up_an_inspect(nodes, held, make_client):
