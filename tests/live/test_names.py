@@ -1,7 +1,9 @@
-"""A host name with several addresses: connections stay with the one that was used, and redlock doctor looks at each."""
+"""Host names. One with several addresses: connections stay with the one that was used, and redlock doctor looks at
+each."""
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -11,6 +13,8 @@ import pytest
 
 import rl
 from cli.command import REFUSED_CONFIG, UNAVAILABLE, Command
+from helpers import by_name
+from rl import OK, UNREACHABLE
 from testing import RespConnection, eventually
 
 SHIM = os.path.join(os.path.dirname(os.path.realpath(rl.LIBRARY)), "tests", "live", "names.so")
@@ -145,3 +149,33 @@ def test_an_address_whose_server_was_refused_is_not_preferred(first, second, nam
     first.kill_clients()
     other = re.search(r"run_id:(\w+)", second.command("INFO", "server").decode()).group(1)
     eventually(lambda: program()[1] == other, 40, "the client is connected to the other server")
+
+
+def test_own_key_under_the_other_name_is_no_other_lock(nodes, make_client):
+    """The SET over the name that is refused comes first, half of the time. One attempt has to do."""
+    for i in range(40):
+        two_names = [by_name(nodes[0]), nodes[0].url] if i % 2 else [nodes[0].url, by_name(nodes[0])]
+        lock = make_client([*two_names, nodes[1].url], settle=False).lock()
+        assert lock.acquire(0) == OK, lock.message
+        assert lock.release() == OK, lock.message
+        nodes.no_keys()
+
+
+def test_ipv6(nodes, make_client):
+    with socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+    lock = make_client([n.url_with(host="[::1]") for n in nodes]).lock()
+    assert lock.acquire() == OK
+
+
+def test_host_name_that_does_not_exist(nodes, make_client):
+    lock = make_client(["redis://no-such-host.invalid:7001", *nodes.urls[1:]], settle=False).lock()
+    assert lock.acquire() == OK
+
+    def unknown():
+        lock.client.process()
+        lock.release()
+        assert lock.acquire() == OK
+        return "no-such-host.invalid" in lock.message or lock.vote(0) == UNREACHABLE
+
+    eventually(unknown, 30)
