@@ -22,6 +22,18 @@ def test_a_script_without_end_ends_the_case(nodes):
         nodes[0].command("EVAL", "while true do end", 0)
 
 
+def test_what_the_world_lacks_ends_the_case(nodes, make_cluster, proxy):
+    relay = proxy(nodes[0])
+    with pytest.raises(Broken, match="has proxies before nodes only"):
+        world.Proxy(relay)
+    with pytest.raises(Broken, match="looks at no replies"):
+        relay.at("SET", "r", relay.hold, direction="down")
+    with pytest.raises(Broken, match="has no servers with unix"):
+        make_cluster(1, unix=True)
+    with pytest.raises(Broken, match="does not know: CONFIG SET timeout 1"):
+        nodes[0].config_set("timeout", 1)
+
+
 def test_a_world_that_is_broken_stays_so(nodes, client):
     lock = client.lock()
     with pytest.raises(Broken):
