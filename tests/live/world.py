@@ -16,6 +16,7 @@ from testing.resp import RespConnection, encode, url_of
 LIBRARY = os.environ.get("REDLOCK_VIRTUAL")  # libvirtual.so of the preset testbuild; where it is not set all is real
 LATENCY_NS = 20_000, 100_000
 FOR_EVER_NS = 3_600_000_000_000
+POLL_NS = 1_000_000  # how often descriptors are looked at
 EVENTS_SHOWN = 60
 
 _ffi = cffi.FFI()
@@ -55,6 +56,10 @@ size_t virtual_pass(int connection, uint32_t serial, size_t size);
 void virtual_take(int connection, uint32_t serial);
 void virtual_say(int connection, uint32_t serial, const char *bytes, size_t size);
 void virtual_end(int connection, uint32_t serial, int is_reset);
+int virtual_readable(int descriptor);
+int virtual_listen(int server, const char *channel);
+size_t virtual_heard(int connection, char *bytes, size_t size);
+void virtual_listen_no_more(int connection);
 enum { FIRST_PORT = 20000, FIRST_PATH = 21000 };
 enum { BOOT_EMPTY, BOOT_WITH_SAVED, BOOT_WITH_ALL };
 """)
@@ -153,6 +158,16 @@ def _wait(condition, within_ns):
     _checked()
 
 
+def _poll(look, within_s):
+    """What is found, or not found until then."""
+    end_ns = _world.virtual_now_ns() + int(within_s * 1e9)
+    found = look()
+    while not found and _world.virtual_now_ns() < end_ns:
+        _wait(lambda: False, min(end_ns - _world.virtual_now_ns(), POLL_NS))
+        found = look()
+    return found
+
+
 class Library:
     """redlock.h as cffi's library has it. A function runs in a thread of its client's process in the world."""
 
@@ -238,14 +253,26 @@ class time:
 class select:
     @staticmethod
     def select(readers, writers, others, timeout_s):
-        time.sleep(timeout_s)
-        return [], [], []
+        return _poll(lambda: [one for one in readers if _world.virtual_readable(one)], timeout_s), [], []
+
+
+class Pulse:
+    """helpers.Pulse, where nothing is late."""
+
+    def __init__(self, *connections):
+        self.late_s = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
 
 
 def enter(*modules):
     """These modules wait in the world from now on."""
     for module in modules:
-        for name in ("time", "select", "Call", "BlackHole"):
+        for name in ("time", "select", "Call", "Pulse", "BlackHole"):
             if hasattr(module, name):
                 setattr(module, name, globals()[name])
 
@@ -253,6 +280,32 @@ def enter(*modules):
 class _Reply(RespConnection):
     def __init__(self, text):
         self.file = io.BytesIO(text)
+
+
+class _Connection:
+    """Of a test to a model server: it asks as the kit does, and may subscribe to a channel."""
+
+    def __init__(self, node, timeout_s):
+        self.node, self.timeout_s, self.number = node, timeout_s, None
+
+    def command(self, *args):
+        if args[0] != "SUBSCRIBE":
+            return self.node.command(*args)
+        self.number = _world.virtual_listen(self.node.index, args[1])
+        if self.number < 0:
+            raise Broken("more connections than the world can hold")
+        return [b"subscribe", args[1], 1]
+
+    def read(self):
+        bytes_ = _ffi.new("char[]", 1 << 16)
+        size = _poll(lambda: _world.virtual_heard(self.number, bytes_, 1 << 16), self.timeout_s)
+        if not size:
+            raise TimeoutError("nothing comes")
+        return _Reply(_ffi.buffer(bytes_, size)[:]).read()
+
+    def close(self):
+        if self.number is not None:
+            _world.virtual_listen_no_more(self.number)
 
 
 class Node(testing.Node):
@@ -285,7 +338,7 @@ class Node(testing.Node):
         return reply
 
     def connect(self, timeout_s=30.0):
-        return self
+        return _Connection(self, timeout_s)
 
     def launch(self):
         self._boot(_world.BOOT_WITH_ALL if self.is_durable else _world.BOOT_WITH_SAVED)

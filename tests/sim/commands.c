@@ -349,8 +349,8 @@ static void call_time(struct call *call)
 static void call_publish(struct call *call)
 {
   const struct request *request = call->request;
-  call_push_integer(
-      call, network_publish(request->world, request->node->index, call->arguments[1].bytes, call->arguments[2].bytes));
+  call_push_integer(call, network_publish(request->world, request->node->index, call->arguments[1].bytes,
+                                          call->arguments[2].bytes, call->arguments[2].size));
 }
 
 static const struct command commands[] = {
@@ -381,7 +381,7 @@ static const struct command commands[] = {
     {"TIME", 0, 0, 0, call_time},
     {"TYPE", 1, 1, 0, call_type},
     {"XADD", 4, 4, WRITES | TAKES_MEMORY, call_add_to_stream},
-    {"ZADD", 3, 4, WRITES | TAKES_MEMORY, call_zadd},
+    {"ZADD", 3, ARGUMENTS_MAX, WRITES | TAKES_MEMORY, call_zadd},
     {"ZCARD", 1, 1, 0, call_zcard},
     {"ZCOUNT", 3, 3, 0, call_zcount},
     {"ZRANGE", 3, 4, 0, call_zrange},

@@ -328,7 +328,7 @@ void keys_meddle(struct world *world, struct node *node, int resource)
   default:
     for (int i = 0; i < CONNECTIONS_MAX; i++)
       if (world->connections[i].state == CONNECTION_OPEN && world->connections[i].channel[0])
-        network_publish(world, node->index, world->connections[i].channel, "nobody:7");
+        network_publish(world, node->index, world->connections[i].channel, "nobody:7", 8);
   }
 }
 

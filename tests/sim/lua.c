@@ -250,6 +250,8 @@ void lua_command(struct request *request)
   lua_getglobal(lua, "redis");
   lua_getfield(lua, -1, "call");
   lua_remove(lua, -2);
+  if (!lua_checkstack(lua, request->count))
+    world_fail(request->world, "a command of %d arguments", request->count);
   for (int i = 0; i < request->count; i++)
     lua_pushlstring(lua, request->arguments[i].bytes, request->arguments[i].size);
   if (lua_pcall(lua, request->count, 1, 0) == 0) {

@@ -169,20 +169,22 @@ void call_add_to_stream(struct call *call)
 
 /* ---- sorted sets ---- */
 
-/* ZADD key [XX] score member */
+/* ZADD key XX score member, or ZADD key score member ... */
 void call_zadd(struct call *call)
 {
   struct object *object;
   double score;
-  int only_there = call_says(call, 2, "XX");
-  if (call->count != 4 + only_there)
+  int only_there = call_says(call, 2, "XX"), count = 0;
+  if (call->count % 2 != only_there || (only_there && call->count != 5))
     call_unknown(call);
-  if (read_score(call, 2 + only_there, 0, &score) != 0 || call_live_as(call, 1, TYPE_ZSET, &object) < 0)
-    return;
-  if (only_there && member_of(call, object, 4) < 0)
-    call_push_integer(call, 0);
-  else
-    call_push_integer(call, add(call, call_make(call, 1, TYPE_ZSET), score, 3 + only_there));
+  for (int i = 2 + only_there; i < call->count; i += 2)
+    if (read_score(call, i, 0, &score) != 0 || call_live_as(call, 1, TYPE_ZSET, &object) < 0)
+      return;
+  for (int i = 2 + only_there; i < call->count && !(only_there && member_of(call, object, 4) < 0); i += 2) {
+    read_score(call, i, 0, &score);
+    count += add(call, call_make(call, 1, TYPE_ZSET), score, i + 1);
+  }
+  call_push_integer(call, count);
 }
 
 void call_zcard(struct call *call)

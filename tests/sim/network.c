@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SOCKET_BUFFER = 256 * 1024 };
+enum { SOCKET_BUFFER = 256 * 1024, MESSAGE_MAX = 128 * 1024 };
 
 /* ---- streams ---- */
 
@@ -86,7 +86,7 @@ static void transfer(struct world *world, struct connection *connection, uint32_
   world_note_bytes(world, bytes, size);
 }
 
-static struct connection *fresh_connection(struct world *world)
+struct connection *network_fresh(struct world *world)
 {
   for (int i = 0; i < CONNECTIONS_MAX; i++) {
     struct connection *connection = &world->connections[i];
@@ -301,12 +301,17 @@ int network_kill(struct world *world, int node, uint32_t client_id)
 }
 
 /* To all that have subscribed: their number. */
-int network_publish(struct world *world, int node, const char *channel, const char *message)
+int network_publish(struct world *world, int node, const char *channel, const char *message, size_t size)
 {
-  char text[256];
+  char text[MESSAGE_MAX];
   int count = 0;
-  int size = snprintf(text, sizeof text, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(channel),
-                      channel, strlen(message), message);
+  size_t at = (size_t)snprintf(text, sizeof text, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%.64s\r\n$%zu\r\n", strlen(channel),
+                               channel, size);
+  if (at + size + 2 > sizeof text)
+    world_fail(world, "a message of %zu bytes", size);
+  memcpy(text + at, message, size);
+  memcpy(text + at + size, "\r\n", 2);
+  size += at + 2;
   for (int i = 0; i < CONNECTIONS_MAX; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state != CONNECTION_OPEN || connection->node != node || !connection->server_open ||
@@ -315,8 +320,8 @@ int network_publish(struct world *world, int node, const char *channel, const ch
     count++;
     if (connection->cut_down || !connection->client_open || connection->dropped)
       continue;
-    connection->replies_total += (uint64_t)size;
-    transfer(world, connection, EVENT_DOWN, text, (size_t)size, 0);
+    connection->replies_total += size;
+    transfer(world, connection, EVENT_DOWN, text, size, 0);
   }
   return count;
 }
@@ -387,9 +392,9 @@ static void bytes_up(struct world *world, struct connection *connection, const s
   serve(world, connection);
 }
 
-static void bytes_down(struct connection *connection, const struct event *event)
+static void bytes_down(const struct world *world, struct connection *connection, const struct event *event)
 {
-  const struct tester *tester = connection->process->world->tester;
+  const struct tester *tester = world->tester;
   if (connection->cut_down || !connection->client_open || (tester && tester->keeps(connection, event)))
     return;
   connection->down.arrived += event->size;
@@ -416,7 +421,7 @@ void network_event(struct world *world, const struct event *event)
   case EVENT_UP:
   case EVENT_ORPHAN: bytes_up(world, connection, event); break;
   case EVENT_UP_END: server_sees_end(world, connection); break;
-  case EVENT_DOWN: bytes_down(connection, event); break;
+  case EVENT_DOWN: bytes_down(world, connection, event); break;
   case EVENT_UNREAD:
     if (ready_for(connection) & RLK_READABLE)
       report(connection, RLK_READABLE);
@@ -441,15 +446,6 @@ void network_arrives(struct world *world, struct connection *connection, size_t 
 {
   connection->up.arrived += size;
   serve(world, connection);
-}
-
-/* What is `behind` so many bytes of those that have not arrived never does. */
-void network_lose(struct connection *connection, uint32_t kind, size_t behind, size_t size)
-{
-  struct stream *stream = kind == EVENT_DOWN ? &connection->down : &connection->up;
-  char *from = stream->bytes + stream->arrived + behind;
-  memmove(from, from + size, stream->end - stream->arrived - behind - size);
-  stream->end -= size;
 }
 
 /* A tester in the place of a server. */
@@ -530,7 +526,7 @@ static int sim_open(struct rlk_link *link, const struct rlk_address *address)
 {
   struct process *process = link->context;
   struct world *world = process->world;
-  struct connection *connection = fresh_connection(world);
+  struct connection *connection = network_fresh(world);
   int64_t dice = world->calm ? 999999 : random_in(&world->random, 0, 999999);
   (void)address;
   if (!connection)

@@ -8,7 +8,7 @@
 #include "permits.h"
 #include "tester.h"
 
-enum { OBJECTS_MAX = SIM_OBJECTS_MAX, NAME_MAX_SIZE = SIM_NAME_MAX, MEMBER_MAX = 52 };
+enum { OBJECTS_MAX = SIM_OBJECTS_MAX, NAME_MAX_SIZE = SIM_NAME_MAX, MEMBER_MAX = SIM_MEMBER_MAX };
 
 enum type { TYPE_NONE, TYPE_STRING, TYPE_HASH, TYPE_ZSET, TYPE_LIST, TYPE_SET, TYPE_STREAM }; /* these only lie there */
 

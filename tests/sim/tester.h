@@ -10,6 +10,7 @@
 #define SIM_THREADS_MORE 0
 #define SIM_OBJECTS_MAX 64
 #define SIM_NAME_MAX 80
+#define SIM_MEMBER_MAX 52
 #endif
 
 enum { NODES_MAX = SIM_NODES_MAX, PROCESSES_MAX = SIM_PROCESSES_MAX };
@@ -17,6 +18,7 @@ enum { NODES_MAX = SIM_NODES_MAX, PROCESSES_MAX = SIM_PROCESSES_MAX };
 struct connection;
 struct event;
 struct request;
+struct world;
 
 struct tester {
   void (*execute)(struct request *request); /* in the place of servers whose clients an oracle watches */
@@ -26,5 +28,13 @@ struct tester {
   void (*hear)(const char *event);
   void (*fail)(const char *why) __attribute__((noreturn));
 };
+
+/* ---- network.c ---- */
+
+struct connection *network_fresh(struct world *world); /* NULL: there are too many */
+void network_pass_on(struct world *world, struct connection *connection, uint32_t kind, size_t size);
+void network_arrives(struct world *world, struct connection *connection, size_t size);
+void network_says(struct world *world, struct connection *connection, const char *bytes, size_t size);
+void network_ends(struct world *world, struct connection *connection, int is_reset);
 
 #endif

@@ -322,6 +322,8 @@ static struct process *of_poller(const struct rlk_poller *poller)
 static int gather(struct rlk_poller *poller, struct rlk_poll_event *events)
 {
   int count = network_gather(of_poller(poller), events, RLK_POLL_EVENTS);
+  if (poller->armed_ns <= process_clock(of_poller(poller)))
+    poller->armed_ns = RLK_NEVER;
   if (count == 0 && !poller->wake.readable)
     return -1;
   poller->wake.readable = 0;
@@ -358,7 +360,8 @@ void __wrap_rlk_poller_wake(struct rlk_poller *poller)
 
 void __wrap_rlk_poller_notify(struct rlk_poller *poller)
 {
-  (void)poller; /* nobody has asked for the public descriptor */
+  if (poller->outer >= 0) /* somebody has asked for the public descriptor */
+    poller->notify.readable = 1;
 }
 
 /* ---- the keeper: one thread of the process, see blocking.c ---- */

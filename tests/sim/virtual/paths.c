@@ -88,6 +88,15 @@ static int is_held(const struct way *way, int direction)
   return paths[way->path].is_held[direction] || way->is_held[direction] || way->is_late;
 }
 
+/* What is `behind` so many bytes of those that have not arrived never does. */
+static void lose(struct connection *connection, uint32_t kind, size_t behind, size_t size)
+{
+  struct stream *stream = kind == EVENT_DOWN ? &connection->down : &connection->up;
+  char *from = stream->bytes + stream->arrived + behind;
+  memmove(from, from + size, stream->end - stream->arrived - behind - size);
+  stream->end -= size;
+}
+
 /* Order is kept: nothing overtakes what was held. */
 int path_keeps(struct connection *connection, const struct event *event)
 {
@@ -101,7 +110,7 @@ int path_keeps(struct connection *connection, const struct event *event)
   if (event->kind == EVENT_CONNECTED)
     return path->is_shut;
   if (path->swallows) {
-    network_lose(connection, event->kind, way->kept[direction], event->size);
+    lose(connection, event->kind, way->kept[direction], event->size);
     return 1;
   }
   if (!is_held(way, direction) && !is_watched)
@@ -241,7 +250,7 @@ void virtual_take(int index, uint32_t serial)
   if (!size)
     return;
   take_some(connection, size);
-  network_lose(connection, EVENT_UP, 0, size);
+  lose(connection, EVENT_UP, 0, size);
 }
 
 void virtual_say(int index, uint32_t serial, const char *bytes, size_t size)

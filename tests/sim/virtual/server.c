@@ -16,13 +16,22 @@ struct counted {
   int64_t calls;
 };
 
-enum setting { MAXMEMORY, MAXMEMORY_POLICY, REPLICA_READ_ONLY, REQUIREPASS, MASTERAUTH, CLUSTER_ENABLED, SETTINGS };
+enum setting {
+  MAXMEMORY,
+  MAXMEMORY_POLICY,
+  REPLICA_READ_ONLY,
+  REQUIREPASS,
+  MASTERAUTH,
+  CLUSTER_ENABLED,
+  MIN_REPLICAS_TO_WRITE,
+  SETTINGS
+};
 
 static const struct {
   const char *name, *value;
-} defaults[SETTINGS] = {{"maxmemory", "0"},           {"maxmemory-policy", "noeviction"},
-                        {"replica-read-only", "yes"}, {"requirepass", ""},
-                        {"masterauth", ""},           {"cluster-enabled", "no"}};
+} defaults[SETTINGS] = {
+    {"maxmemory", "0"}, {"maxmemory-policy", "noeviction"}, {"replica-read-only", "yes"},  {"requirepass", ""},
+    {"masterauth", ""}, {"cluster-enabled", "no"},          {"min-replicas-to-write", "0"}};
 
 static struct server {
   struct store stores[DATABASES], saved[DATABASES]; /* the second in its file */
@@ -349,6 +358,8 @@ static void list_clients(struct request *request)
 
 static void client(struct request *request)
 {
+  if (is(request, 1, "KILL"))
+    count_command(request, "client|kill");
   if (is(request, 1, "LIST")) {
     list_clients(request);
     return;
@@ -415,6 +426,26 @@ static void auth(struct request *request)
     server_reply(request, "+OK\r\n");
 }
 
+/* PUBSUB CHANNELS <beginning>* */
+static void pubsub(struct request *request)
+{
+  const struct argument *pattern = &request->arguments[2];
+  const struct world *world = request->world;
+  const char *found[CONNECTIONS_MAX];
+  int count = 0;
+  if (request->count != 3 || !is(request, 1, "CHANNELS") || !pattern->size || pattern->bytes[pattern->size - 1] != '*')
+    unknown(request);
+  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+    const struct connection *connection = &world->connections[i];
+    if (connection->state == CONNECTION_OPEN && connection->server_open && connection->node == request->node->index &&
+        connection->channel[0] && !strncmp(connection->channel, pattern->bytes, pattern->size - 1))
+      found[count++] = connection->channel; /* no two subscribe to one */
+  }
+  server_reply_number(request, '*', count);
+  for (int i = 0; i < count; i++)
+    server_reply_bulk(request, found[i], strlen(found[i]));
+}
+
 static const struct {
   const char *name;
   void (*run)(struct request *request);
@@ -436,6 +467,7 @@ static const struct {
     {"SAVE", save},
     {"SWAPDB", swapdb},
     {"SELECT", select_database},
+    {"PUBSUB", pubsub},
 };
 
 /* What it says to all but the set-up; NULL: nothing. */
@@ -483,6 +515,8 @@ void execute_request(struct request *request)
   request->connection->to_replica = server_of(request)->is_replica;
   set_error(request);
   request->is_full = request->node->error == NODE_ERROR_OOM;
+  if (strcmp(server_of(request)->settings[MIN_REPLICAS_TO_WRITE], "0") != 0) /* it has none */
+    request->refuses_writes = "NOREPLICAS Not enough good replicas to write.";
   follow(server_of(request));
   expire(request);
   run(request);

@@ -78,6 +78,18 @@ VIRTUAL_API void virtual_take(int connection, uint32_t serial);                /
 VIRTUAL_API void virtual_say(int connection, uint32_t serial, const char *bytes, size_t size); /* to the client */
 VIRTUAL_API void virtual_end(int connection, uint32_t serial, int is_reset);
 
+/* ---- what a test listens to ---- */
+
+VIRTUAL_API int virtual_readable(int descriptor); /* of a client */
+VIRTUAL_API int virtual_listen(int server,
+                               const char *channel); /* the number of a connection that has subscribed, or -1 */
+VIRTUAL_API size_t virtual_heard(int connection, char *bytes, size_t size); /* takes them; how many there are */
+VIRTUAL_API void virtual_listen_no_more(int connection);
+
+/* ---- ears.c ---- */
+
+void ears_start(struct world *world);
+
 /* ---- paths.c ---- */
 
 void paths_start(struct world *world);

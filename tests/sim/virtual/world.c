@@ -233,13 +233,7 @@ int virtual_returned(int index, int number, int64_t *result)
   return 1;
 }
 
-/* The public descriptor, and the only one that the core polls. */
-
-int __wrap_rlk_poller_public(struct rlk_poller *poller);
-int __wrap_rlk_poller_public(struct rlk_poller *poller)
-{
-  return poller->inner;
-}
+/* The only descriptor that the core polls is its own public one. */
 
 int __wrap_poll(struct pollfd *descriptors, nfds_t count, int timeout_ms);
 int __wrap_poll(struct pollfd *descriptors, nfds_t count, int timeout_ms)
@@ -350,4 +344,5 @@ void virtual_start(uint64_t seed, int64_t delay_min_ns, int64_t delay_max_ns)
   world.faults.delay_max = delay_max_ns;
   threads_forget();
   paths_start(&world);
+  ears_start(&world);
 }

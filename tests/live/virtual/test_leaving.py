@@ -1,0 +1,75 @@
+"""Clients that leave while others use them, and clients that could not be opened."""
+import time
+
+import pytest
+
+import rl
+from helpers import Call, run_python
+from rl import HELD, INVALID, OK, TIMED_OUT
+from testing import eventually
+
+
+@pytest.fixture
+def draining(nodes, hold):
+    """A client whose drain takes two seconds, since a node hangs: (client, the call)."""
+    lock = hold(exit_drain_ms=5000)
+    client = lock.client
+    nodes[0].stop()
+    begun = time.monotonic()
+    call = Call(client.drain, 2000)
+    eventually(lambda: client.process() == INVALID, what="the drain has begun")
+    yield client, call, begun
+    nodes[0].cont()
+
+
+def test_a_second_drain_waits_for_the_first(draining):
+    client, first, begun = draining
+    assert client.drain(20000) == OK
+    assert time.monotonic() - begun > 1.5
+    assert first.join() == TIMED_OUT
+
+
+def test_a_second_drain_has_its_own_limit(draining):
+    client, first, begun = draining
+    assert client.drain(10) == TIMED_OUT
+    assert first.join() == TIMED_OUT
+
+
+def test_a_client_may_be_freed_while_it_drains(nodes, draining):
+    client, first, begun = draining
+    for lock in client.locks:
+        lock.free()
+    client.free_alone()
+    assert first.join() == TIMED_OUT
+    assert not any(node.get("r") for node in nodes.nodes[1:])
+
+
+def test_waiters_are_cancelled_within_the_limit(nodes, make_client):
+    client = make_client(nodes.urls)
+    holder = client.lock("a")
+    assert holder.acquire() == OK
+    locks = [client.lock("a") for _ in range(5)]
+    waiting = [Call(lock.acquire, -1) for lock in locks]
+    eventually(lambda: all(lock.status == rl.PENDING for lock in locks), 30)
+    assert client.drain(10000) == OK
+    assert [call.join() for call in waiting] == [rl.CANCELLED] * 5
+    assert holder.state != HELD
+    nodes.no_keys()
+
+
+def test_an_open_that_fails_leaves_nothing_behind():
+    """Without descriptors it fails, and may be tried again; its memory does not grow."""
+    assert run_python("""
+import resource
+client = rl.Client("redis://127.0.0.1:1", open=False)
+statm = open("/proc/self/statm", "rb", buffering=0)  # not ru_maxrss: that begins with the parent's
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+def rss():
+    return int(os.pread(statm.fileno(), 100, 0).split()[1]) * resource.getpagesize() // 1024
+for _ in range(20):
+    assert client.open() == INTERNAL, client.message
+before = rss()
+for _ in range(2000):
+    assert client.open() == INTERNAL
+print(rss() - before < 4000, "descriptor" in client.message)
+""").split() == ["True", "True"]
