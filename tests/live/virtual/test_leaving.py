@@ -1,10 +1,10 @@
-"""Clients that leave while others use them, and clients that could not be opened."""
+"""Clients that leave while others use them."""
 import time
 
 import pytest
 
 import rl
-from helpers import Call, run_python
+from helpers import Call
 from rl import HELD, INVALID, OK, TIMED_OUT
 from testing import eventually
 
@@ -55,21 +55,3 @@ def test_waiters_are_cancelled_within_the_limit(nodes, make_client):
     assert [call.join() for call in waiting] == [rl.CANCELLED] * 5
     assert holder.state != HELD
     nodes.no_keys()
-
-
-def test_an_open_that_fails_leaves_nothing_behind():
-    """Without descriptors it fails, and may be tried again; its memory does not grow."""
-    assert run_python("""
-import resource
-client = rl.Client("redis://127.0.0.1:1", open=False)
-statm = open("/proc/self/statm", "rb", buffering=0)  # not ru_maxrss: that begins with the parent's
-resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-def rss():
-    return int(os.pread(statm.fileno(), 100, 0).split()[1]) * resource.getpagesize() // 1024
-for _ in range(20):
-    assert client.open() == INTERNAL, client.message
-before = rss()
-for _ in range(2000):
-    assert client.open() == INTERNAL
-print(rss() - before < 4000, "descriptor" in client.message)
-""").split() == ["True", "True"]
