@@ -1,5 +1,4 @@
 """Too few nodes that answer in time: what is outlasted, and for how long a call puts up with it."""
-import threading
 import time
 
 import pytest
@@ -16,19 +15,22 @@ PLAIN = {"node_timeout_ms": "auto", "ttl_ms": 10000}
 @pytest.fixture
 def stall():
     """stall(nodes, ms): the nodes stop now and go on after that time."""
-    timers = []
+    calls = []
+
+    def go_on(nodes, ms):
+        time.sleep(ms / 1000)
+        for node in nodes:
+            node.cont()
 
     def start(nodes, ms):
         for node in nodes:
             node.stop()
-        timer = threading.Timer(ms / 1000, lambda: [node.cont() for node in nodes])
-        timer.start()
-        timers.append(timer)
-        return timer
+        calls.append(Call(go_on, nodes, ms))
+        return calls[-1]
 
     yield start
-    for timer in timers:
-        timer.join()
+    for call in calls:
+        call.join()
 
 
 def tries(call, wanted, times=10):
