@@ -1,8 +1,6 @@
 """Operations that are left before their end: cancel, free, drain."""
 import itertools
-import os
 import select
-import signal
 
 import pytest
 
@@ -64,19 +62,6 @@ def test_cancel_of_an_extension_keeps_the_lock(nodes, client):
     assert lock.status == CANCELLED and lock.state == HELD
     assert lock.extend() == OK and lock.release() == OK
     spin_until_deleted(client, nodes)
-
-
-def test_cancel_in_a_signal_handler(nodes, client):
-    occupy(nodes)
-    lock = client.lock()
-    waiting = Call(lock.acquire, -1)
-    eventually(lambda: lock.status == PENDING)
-    old = signal.signal(signal.SIGUSR1, lambda *_: lock.cancel())
-    try:
-        os.kill(os.getpid(), signal.SIGUSR1)
-        assert waiting.join() == CANCELLED
-    finally:
-        signal.signal(signal.SIGUSR1, old)
 
 
 @pytest.mark.parametrize("operation", [rl.ACQUIRE, rl.EXTEND, rl.RELEASE])
