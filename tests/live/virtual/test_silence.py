@@ -1,31 +1,19 @@
 """Connections that a network has forgotten: nothing comes on them, new ones work."""
-import contextlib
 import itertools
-import os
-import socket
 
 import pytest
 
 import rl
 from helpers import finish, now_ms, spin, spin_until_deleted
 from rl import ACQUIRE, HELD, OK
+from silencing import late_set, silence, taken_and_given_back
 from testing import HOLD, eventually
 from testing.wait import in_time
-
-OPTIONS = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
-           (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT),
-           (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)]
-SLOW = "user slow on >pw ~* &* +@all -client|kill"  # may not do what fences a connection
 
 
 @pytest.fixture
 def client(proxies, make_client):
     return make_client([p.url for p in proxies])
-
-
-def silence(proxies, **how):
-    for p in proxies:
-        p.silence(**how)
 
 
 def states(client):
@@ -39,14 +27,6 @@ def now_s():
 
 def told(client):
     return [(event["event"], event.get("node")) for event in client.events()]
-
-
-def taken_and_given_back(lock, nodes):
-    """Every connection has been used, and owes nothing."""
-    assert lock.acquire(20000) == OK, lock.message
-    spin(lock.client, lambda: all(node.get("r") for node in nodes), what="all nodes have granted")
-    assert lock.release() == OK
-    spin(lock.client, lambda: not any(node["owed"] for node in lock.client.describe()["nodes"]))
 
 
 @pytest.fixture
@@ -143,24 +123,15 @@ def test_key_of_another_is_not(nodes, lock, proxies):
     assert all(node.get("r") == b"other" for node in nodes)
 
 
-def test_sockets_notice_a_dead_peer(client, proxies):
-    ports = {p.port for p in proxies}
-    found = []
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as copy:
-            if copy.family == socket.AF_INET and copy.getpeername()[1] in ports:
-                found.append([copy.getsockopt(level, name) for level, name in OPTIONS])
-    assert found == [[1, 10, 5, 3, 20000]] * 5
-
-
 # ---- who speaks first is kept ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def mute():
-    """The address of a server that takes connections and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()
+def mute(make_cluster):
+    """A server that takes connections and says nothing."""
+    server = make_cluster(1)[0]
+    server.stop()
+    return server
 
 
 def test_old_connection_that_speaks_first_stays(nodes, client, lock, proxies, mute):
@@ -217,20 +188,6 @@ def test_stopped_server_is_silent_and_comes_back(nodes, client, lock, proxies):
 # ---- what is late ----------------------------------------------------------------------------------------------
 
 
-def late_set(client, nodes, proxies):
-    """A lock whose first SETs are kept in the network while the second ones are executed; it is given back."""
-    lock = client.lock(ttl_ms=20000)
-    taken_and_given_back(lock, nodes)
-    silence(proxies)
-    assert lock.acquire(0) == OK, lock.message
-    spin(client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), what="all nodes have granted")
-    token = lock.token
-    assert all(token.encode() in p.held_bytes("up") for p in proxies)
-    assert lock.release() == OK
-    nodes.no_keys()
-    return lock, token
-
-
 def test_late_set_is_fenced_off(nodes, client, proxies):
     late_set(client, nodes, proxies)
     for p in proxies:
@@ -241,21 +198,6 @@ def test_late_set_is_fenced_off(nodes, client, proxies):
     spin(client, lambda: all(p.connections == 1 for p in proxies))
     assert [node.calls("set") for node in nodes] == [count + 1 for count in seen]
     assert not nodes.keys()
-
-
-def test_late_set_without_the_fence_is_not_counted(make_cluster, make_client, proxy):
-    """A server that does not let the client end its old connection executes the SET when it arrives, as after any
-    broken connection. The token of that attempt is given up: no client holds a lock by it, and its key expires."""
-    nodes = make_cluster(3, users=[SLOW])
-    proxies = [proxy(node) for node in nodes]
-    client = make_client(["redis://slow:pw@" + p.name for p in proxies])
-    lock, token = late_set(client, nodes, proxies)
-    for p in proxies:
-        p.go()
-    eventually(lambda: all(node.get("r") == token.encode() for node in nodes), what="the late SETs")
-    assert lock.state == rl.FREE and lock.validity_ms == 0
-    assert lock.acquire(0) == rl.BUSY and lock.token != token
-    assert lock.extend() == rl.NOT_HELD
 
 
 def test_client_id_of_an_earlier_server_run_kills_no_client(nodes, client, lock, proxies):
