@@ -1,25 +1,20 @@
 """Nothing that happens to the queue, or to those who stand in it, keeps anybody from the lock."""
 import itertools
 import operator
-import os
-import signal
 
 import pytest
 
 import rl
 from common import now_ms, occupy
-from helpers import Call, Pulse, python, spin
+from helpers import Call, Pulse, spin
 from queueing import (
     LONG,
-    OVERSLEPT_MS,
     PATIENT_MS,
     PROMISES,
     QUEUE,
     SOON_S,
     Turns,
-    all_see_that_it_is_held,
     home,
-    keep_places,
     members,
     places,
     places_be,
@@ -36,60 +31,7 @@ def promised_by(node, places):
     return [float(node.command("ZSCORE", PROMISES, place) or 0) for place in places]
 
 
-# ---- waiters that are gone, or late
-
-WAITER = """
-client = Client(sys.argv[1].split(","), **dict(CALM, ttl_ms=30000, wake=sys.argv[2]))
-assert client.lock().acquire(120000) == OK
-print("held", flush=True)
-os._exit(0)
-"""
-
-
-@pytest.fixture
-def waiter(nodes):
-    """waiter(wake): a process that waits; it stands in the queue."""
-    made = []
-
-    def start(wake="auto"):
-        before = len(places(nodes))
-        made.append(python(WAITER, nodes.nodes_env, wake))
-        places_be(nodes, before + 1)
-        if wake != "poll":  # when it listens its place is odd
-            eventually(lambda: int(places(nodes)[before][-1:]) % 2, 20, "it listens")
-        return made[-1]
-
-    yield start
-    for process in made:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-@pytest.mark.parametrize("wake", ["auto", "poll"])
-def test_killed_waiters_delay_no_other(nodes, held, waiter, make_client, wake):
-    gone = [waiter(wake) for _ in range(3)]
-    turns = Turns(nodes)
-    turns.wait("next", make_client(nodes.urls, wake=wake, **LONG).lock())
-    places_be(nodes, 4)
-    for process in gone:
-        process.kill()
-        process.wait()
-    assert held.release() == OK
-    assert turns.end(20) == ["next"]
-
-
-@pytest.mark.parametrize("wake", ["auto", "poll"])
-def test_stopped_waiter_delays_no_other_and_is_served_later(nodes, held, waiter, make_client, wake):
-    late = waiter(wake)
-    turns = Turns(nodes)
-    turns.wait("next", make_client(nodes.urls, wake=wake, **LONG).lock())
-    places_be(nodes, 2)
-    os.kill(late.pid, signal.SIGSTOP)
-    assert held.release() == OK
-    assert turns.end(20) == ["next"]
-    os.kill(late.pid, signal.SIGCONT)
-    assert late.stdout.readline() == "held\n"
+# ---- waiters that are late, and holders that are gone
 
 
 def test_the_holder_dies(nodes, hold, queued):
@@ -269,109 +211,6 @@ def test_by_asking_alone_they_are_served_in_order_too(nodes, held, queued):
     assert subscribers(nodes) == []
     turns.serve(held)
     assert subscribers(nodes) == []
-
-
-def allow(nodes, *rules):
-    """The URLs of the nodes for a user with all rights but for these rules."""
-    for node in nodes:
-        node.command("ACL", "SETUSER", "few", "on", ">p", "~*", "&*", "+@all", *rules)
-    return [node.url_with("few", "p") for node in nodes]
-
-
-def warned_once_a_node(client):
-    """Of each node that was home, or that seemed to be while another was late."""
-    told = [event["node"] for event in warnings(client)]
-    assert len(set(told)) == len(told), told
-    return bool(told)
-
-
-def stand_in_one_queue(nodes):
-    """Else the home node was late, and those who stand elsewhere do not keep the order of the others."""
-    return sum(bool(places([node])) for node in nodes) == 1
-
-
-def release_in_order(nodes, held, locks):
-    """They win in order. Without wake-ups the first in line asks every 100 ms; the one behind it may take a lock that
-    it finds free and that stays free for 50 ms."""
-    keep_places(nodes)
-    waiting, freed_ms, is_one_queue = list(range(len(locks))), now_ms(), stand_in_one_queue(nodes)
-    assert held.release() == OK
-
-    def run():
-        for lock in locks:
-            lock.client.process()
-
-    def look():
-        nonlocal freed_ms, is_one_queue
-        run()
-        for number, lock in enumerate(locks):
-            if number in waiting and lock.status == OK:
-                free_ms = now_ms() - freed_ms
-                may_pass = free_ms > OVERSLEPT_MS - 1 or not is_one_queue
-                assert number == waiting[0] or may_pass, (number, waiting, free_ms)
-                waiting.remove(number)
-                all_see_that_it_is_held(nodes, run)
-                keep_places(nodes)
-                is_one_queue = stand_in_one_queue(nodes)
-                freed_ms = now_ms()
-                assert lock.release() == OK, lock.message
-        return not waiting
-
-    eventually(look, SOON_S, "all are served")
-
-
-@pytest.mark.parametrize("rule", ["resetchannels", "-publish", "-subscribe"])
-def test_waiter_without_publish_and_subscribe_is_served_in_order(nodes, held, make_client, rule):
-    urls, locks = allow(nodes, rule), []
-
-    def stand_in_line():
-        for lock in locks:
-            lock.client.process()
-        return len(places(nodes)) == len(locks)
-
-    for number in range(3):
-        locks.append(make_client(urls, **LONG).lock())
-        assert locks[number].start(rl.ACQUIRE, PATIENT_MS) == OK
-        eventually(stand_in_line, 20, "%d wait" % (number + 1))
-    release_in_order(nodes, held, locks)
-    for lock in locks if rule != "-publish" else []:
-        assert warned_once_a_node(lock.client)
-
-
-@pytest.mark.parametrize("rule", ["-zadd", "-zrange", "-zrank", "-zscore", "-time"])
-def test_clients_that_may_not_queue_are_served(nodes, held, make_client, rule):
-    guard = {"guard": "off"} if rule == "-time" else {}  # which needs TIME
-    urls, turns, clients = allow(nodes, rule), Turns(nodes), []
-    for number in range(3):
-        clients.append(make_client(urls, **LONG, **guard))
-        lock = clients[-1].lock()
-        turns.wait(number, lock)
-        eventually(lambda: lock.votes.count(BUSY) >= 3, 20)
-    assert held.release() == OK
-    assert sorted(turns.end()) == [0, 1, 2]
-    for client in clients:
-        assert warned_once_a_node(client) or rule == "-zscore", "which not everybody needs"
-
-
-@pytest.mark.parametrize("rule", ["-publish", "-zrem", "-exists"])
-def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule):
-    nodes = make_cluster(1)
-    client, other = (make_client(allow(nodes, rule), wake="poll", **LONG) for _ in range(2))
-    holder, waiting = client.lock(), other.lock()
-    assert holder.acquire() == OK
-    assert waiting.start(rl.ACQUIRE, PATIENT_MS) == OK
-    spin(other, lambda: places(nodes), 20)
-    assert holder.release() == OK and holder.answer(0) == "deleted"
-    spin(other, lambda: waiting.status == OK, SOON_S)
-    assert waiting.release() == OK and waiting.answer(0) == "deleted"
-
-
-def test_refusal_is_reported_once_not_every_ten_seconds(nodes, held, make_client):
-    """Of each node on which it would wait: another is home when the first one was late."""
-    client = make_client(allow(nodes, "-zadd"), **LONG)
-    assert client.lock().acquire(12000) == BUSY
-    told = [warning["node"] for warning in warnings(client)]
-    assert told and len(told) == len(set(told))
 
 
 def channel_of(node):
