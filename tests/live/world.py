@@ -291,10 +291,11 @@ class _Connection:
     def command(self, *args):
         if args[0] != "SUBSCRIBE":
             return self.node.command(*args)
-        self.number = _world.virtual_listen(self.node.index, args[1])
+        channel = args[1] if isinstance(args[1], bytes) else args[1].encode()
+        self.number = _world.virtual_listen(self.node.index, channel)
         if self.number < 0:
             raise Broken("more connections than the world can hold")
-        return [b"subscribe", args[1], 1]
+        return [b"subscribe", channel, 1]
 
     def read(self):
         bytes_ = _ffi.new("char[]", 1 << 16)

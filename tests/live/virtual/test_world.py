@@ -3,8 +3,8 @@ import pytest
 
 import world
 from common import now_ms
-from rl import BUSY, OK
-from world import Broken, Call, time
+from rl import BUSY, OK, State, short
+from world import Broken, Call, select, time
 
 
 def test_an_unknown_command_ends_the_case_with_its_name(nodes):
@@ -90,3 +90,31 @@ def test_a_key_ends_by_the_clock_of_its_server(make_cluster, make_client):
     for node in nodes.nodes[:2]:
         node.step(5)
     assert [node.get("r") for node in nodes] == [None, None, b"x"]
+
+
+def test_a_test_hears_what_is_published(nodes):
+    listener = nodes[0].connect(timeout_s=5)
+    listener.command("SUBSCRIBE", "news")
+    assert nodes[0].command("PUBSUB", "CHANNELS", "ne*") == [b"news"]
+    assert nodes[0].command("PUBLISH", "news", b"\0\r\n") == 1
+    assert listener.read() == [b"message", b"news", b"\0\r\n"]
+    listener.close()
+    assert nodes[0].command("PUBLISH", "news", "again") == 0
+    with pytest.raises(TimeoutError):
+        listener.read()
+
+
+def test_a_descriptor_is_readable_when_something_is_due(nodes, make_client):
+    client = make_client(nodes.urls, **short(2000))
+
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    ends_ms = now_ms() + lock.validity_ms
+    while lock.state != State.LOST:
+        assert select.select([client.fd], [], [], 5)[0] == [client.fd]
+        client.process()
+    assert 0 <= now_ms() - ends_ms < 5
+    while client.process() == OK and client.next() is not None:
+        pass
+    client.events()
+    assert select.select([client.fd], [], [], 0.01)[0] == []
