@@ -47,7 +47,7 @@ BAD = {
 }
 
 
-def test_a_good_log():
+def test_a_good_log_has_no_violation():
     assert checker.check(GOOD) == []
 
 
@@ -63,6 +63,6 @@ def test_a_hold_inside_a_longer_one_hides_nothing():
 
 @pytest.mark.parametrize("line, words", [("{", "line 2: no record"), ('{"kind": "what"}', "line 2: no record"),
                                          ('{"kind": "over"}', "line 2: by_ms, party is missing")])
-def test_a_record_that_is_none(line, words):
+def test_a_line_that_is_no_record_is_refused(line, words):
     with pytest.raises(checker.BadLog, match=words):
         checker.read([json.dumps(GOOD[0]), line])

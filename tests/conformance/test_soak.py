@@ -76,7 +76,7 @@ def test_a_client_content_with_one_vote_is_found(contenders, nodes, history, rul
 
 
 @pytest.mark.parametrize("lost, violations", [(True, 1), (False, 0)], ids=["without data", "with data"])
-def test_restarts(make_cluster, history, lost, violations):
+def test_only_restarts_without_data_let_two_in(make_cluster, history, lost, violations):
     """What the limits say of nodes that lose data without the guard, which the soak's do with --lose-data only."""
     assert not soak.arguments(["--minutes", "1"]).lose_data
     cluster = make_cluster(5, config=soak.DURABLE)
@@ -95,7 +95,7 @@ def test_restarts(make_cluster, history, lost, violations):
 
 
 @pytest.mark.parametrize("how", [[], ["--guard", "--every", "0.2"]], ids=["", "guard"])
-def test_a_short_soak(tmp_path, capsys, how):
+def test_a_short_soak_finds_no_violation(tmp_path, capsys, how):
     """A few seconds of all faces under faults, as `./dev soak` runs them for longer."""
     files = ["--log", str(tmp_path / "log.jsonl"), "--history", str(tmp_path / "history.jsonl")]
     for face in faces.FACES:

@@ -143,7 +143,7 @@ NO_PHP = [*ABSENT, " absent  absent\n", "the face php is required: /nowhere is n
     ("REDLOCK_PHP", NO_PHP),
     *[(variable, ["the face %s is required: PHP cannot load it; $%s is '/nowhere'" % (face, variable)])
       for face, (variable, _) in faces.OPTIONAL.items()]])
-def test_what_may_be_absent_and_what_may_not(tmp_path, variable, words):
+def test_only_optional_faces_may_be_absent(tmp_path, variable, words):
     """Without PHP the optional faces are shown as absent, and the others fail; what was asked for is not absent."""
     environment = {name: value for name, value in os.environ.items()
                    if name not in [optional for optional, _ in faces.OPTIONAL.values()]}
@@ -155,7 +155,7 @@ def test_what_may_be_absent_and_what_may_not(tmp_path, variable, words):
     assert ">FAIL<" in (tmp_path / "matrix.html").read_text(encoding="utf-8")
 
 
-def test_the_over_statement_check_bites(parties, nodes):
+def test_a_driver_that_overstates_its_validity_is_found(parties, nodes):
     """A driver that says a little too much."""
     lock = parties("c").lock()
     took = lock.acquire()

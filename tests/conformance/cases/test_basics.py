@@ -10,7 +10,7 @@ from testing import eventually
 WAIT_MS = 2000
 
 
-def test_take_and_give_back(make, nodes):
+def test_a_free_lock_is_acquired_and_released(make, nodes):
     party = make()
     ttl_ms = own_ttl_ms(party)
     lock = party.lock("orders:42", ttl_ms=ttl_ms)
@@ -164,7 +164,7 @@ def test_a_token_that_is_none_is_refused(make):
 
 
 @pytest.mark.needs("adopt")
-def test_a_token_whose_lock_is_gone(make):
+def test_a_token_whose_lock_is_gone_is_lost(make):
     party = make()
     lock = party.adopt("r", FOREIGN)
     assert lock.extend() == "LOST"

@@ -23,7 +23,7 @@ def test_the_key_is_the_resource(make, nodes, name):
 
 @pytest.mark.needs("nul")
 @pytest.mark.parametrize("resource", [b"\x00", b"a\x00b\x00", b"a\x00b\r\n$5"])
-def test_a_resource_with_nul_bytes(make, nodes, resource):
+def test_a_resource_may_have_nul_bytes(make, nodes, resource):
     lock = make().lock(resource)
     assert lock.acquire() == "OK"
     assert list(nodes.keys()) == [resource]
@@ -32,7 +32,7 @@ def test_a_resource_with_nul_bytes(make, nodes, resource):
     assert lock.release() == "OK"
 
 
-def test_a_key_prefix(make, nodes):
+def test_a_key_prefix_precedes_the_resource(make, nodes):
     took = make(key_prefix="locks:").lock("r").acquire()
     assert took == "OK"
     assert values(nodes, "locks:r") == {took.token.encode()}

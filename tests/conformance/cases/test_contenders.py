@@ -41,14 +41,14 @@ def assert_one_at_a_time(holds):
 
 
 @pytest.mark.parametrize("count, rounds", [(2, 5), (3, 4), (17, 1)])
-def test_contenders(make, nodes, count, rounds):
+def test_contenders_hold_the_lock_one_at_a_time(make, nodes, count, rounds):
     holds = contend([make() for _ in range(count)], rounds)
     assert len(holds) == count * rounds
     assert_one_at_a_time(holds)
     nodes.no_keys(LATE_S)
 
 
-def test_contenders_of_all_faces(parties, nodes):
+def test_contenders_of_all_faces_hold_it_one_at_a_time(parties, nodes):
     wanted = itertools.islice(itertools.cycle(faces.FACES), 17)
     holds = contend([parties(face) for face in wanted], 2)
     assert len(holds) == 34

@@ -28,7 +28,7 @@ FAULTS = {"killed": lambda node, _: node.kill(), "hung": lambda node, _: node.st
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("operation", COMMANDS)
-def test_one_node(make, nodes, proxied, operation, fault, place):
+def test_a_fault_of_one_node_fails_no_operation(make, nodes, proxied, operation, fault, place):
     """The others are a majority: nothing fails."""
     direction, byte = PLACES[place]
     urls = [proxied[0].url] + nodes.urls[1:]
@@ -41,7 +41,7 @@ def test_one_node(make, nodes, proxied, operation, fault, place):
 
 @pytest.mark.needs("extend")
 @pytest.mark.parametrize("operation", COMMANDS)
-def test_a_majority_that_hangs(make, nodes, proxied, operation):
+def test_a_majority_that_hangs_grants_and_extends_nothing(make, nodes, proxied, operation):
     """An acquisition fails, an extension leaves the lock held, a release gives it up."""
 
     def arm(what):

@@ -25,19 +25,19 @@ def urls(proxied):
     return [proxy.url for proxy in proxied]
 
 
-def test_zero_nodes(make):
+def test_zero_nodes_are_refused(make):
     refused = refusal(make(urls=[], check=False))
     assert refused == "INVALID" and "node" in refused.message
 
 
-def test_even_split(make, nodes):
+def test_an_even_split_is_busy_and_leaves_nothing(make, nodes):
     occupy(nodes[:2])
     party = make(urls=nodes.urls[:4])
     assert party.lock(ttl_ms=own_ttl_ms(party)).acquire() == "BUSY"
     eventually(lambda: nodes.keys() == {b"r": [0, 1]}, LATE_S, "nothing is left of the loser")
 
 
-def test_as_many_contenders_as_nodes(make, nodes):
+def test_one_of_as_many_contenders_as_nodes_wins(make, nodes):
     parties = [make() for _ in nodes]
     waiting = [party.lock(ttl_ms=own_ttl_ms(party)).waiting() for party in parties]
     while waiting:
@@ -50,7 +50,7 @@ def test_as_many_contenders_as_nodes(make, nodes):
 
 
 @pytest.mark.parametrize("lost", [1, 3])
-def test_set_reply_of_a_broken_connection(make, nodes, proxied, lost):
+def test_a_set_whose_reply_is_lost_meets_its_own_key(make, nodes, proxied, lost):
     """The SET that is sent again meets its own key."""
     for proxy in proxied[:lost]:
         proxy.at("SET", "r", proxy.drop, byte=0, direction=DOWN)
@@ -63,7 +63,7 @@ def test_set_reply_of_a_broken_connection(make, nodes, proxied, lost):
 
 @pytest.mark.parametrize("lost", [2, 3])
 @pytest.mark.parametrize("direction", [UP, DOWN], ids=["requests", "replies"])
-def test_late_set(make, nodes, proxied, direction, lost):
+def test_a_late_set_leaves_no_key(make, nodes, proxied, direction, lost):
     """The deletes go on the connections of the SETs and follow them; a run of the command has connections of its own,
     there the TTL ends what comes late."""
     party = make(urls=urls(proxied))
@@ -89,7 +89,7 @@ def test_late_set(make, nodes, proxied, direction, lost):
 
 @pytest.mark.needs("cancel")
 @pytest.mark.parametrize("direction", [UP, DOWN], ids=["requests", "replies"])
-def test_cancel_in_mid_acquire(make, nodes, proxied, direction):
+def test_a_cancel_in_mid_acquire_leaves_no_key(make, nodes, proxied, direction):
     for proxy in proxied:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(direction), byte=0, direction=direction)
     waiting = make(urls=urls(proxied), ttl_ms=30000).lock().waiting()
@@ -105,7 +105,7 @@ def test_cancel_in_mid_acquire(make, nodes, proxied, direction):
 
 
 @pytest.mark.needs("cancel")
-def test_cancel_of_a_waiter(make, nodes):
+def test_a_cancelled_waiter_leaves_no_key(make, nodes):
     occupy(nodes)
     party = make()
     waiting = party.lock(ttl_ms=own_ttl_ms(party)).waiting()
@@ -117,7 +117,7 @@ def test_cancel_of_a_waiter(make, nodes):
 
 
 @pytest.mark.needs("extend")
-def test_key_gone_at_extend(make, nodes):
+def test_an_extension_never_makes_a_key_again(make, nodes):
     lock = make(max_ttl_ms=60000).lock()
     acquire_everywhere(lock, nodes)
     for node in nodes:
@@ -126,7 +126,7 @@ def test_key_gone_at_extend(make, nodes):
     nodes.no_keys(LATE_S)  # it is never made again: that would stay for a minute
 
 
-def test_foreign_owner_at_release(make, nodes):
+def test_a_release_leaves_a_foreign_owner_its_keys(make, nodes):
     party = make()
     lock = party.lock(ttl_ms=own_ttl_ms(party))
     acquire_everywhere(lock, nodes)
@@ -137,7 +137,7 @@ def test_foreign_owner_at_release(make, nodes):
     assert [node.get("r") for node in nodes[:4]] == [FOREIGN.encode()] * 4
 
 
-def test_reply_after_the_ttl(make, nodes, proxied):
+def test_a_reply_after_the_ttl_is_no_grant(make, nodes, proxied):
     lock = make(urls=urls(proxied)).lock(**short(400))
     for proxy in proxied:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.delay(down_ms=600), byte=0, direction=DOWN)
@@ -150,7 +150,7 @@ def test_reply_after_the_ttl(make, nodes, proxied):
 
 @pytest.mark.needs("extend")
 @pytest.mark.parametrize("how", ["dead", "hung", "holed", "dead and hung", "misconfigured"])
-def test_a_minority_is_away(face, make, nodes, black_hole, how):
+def test_no_operation_waits_for_a_minority_that_is_away(face, make, nodes, black_hole, how):
     """No operation waits for it, however long it may take to answer."""
     patient = {} if face == "cli" else {"ttl_ms": 240000, "max_ttl_ms": 240000, "node_timeout_ms": 60000,
                                          "connect_timeout_ms": 60000}
@@ -189,7 +189,7 @@ def counts_for_nothing(nodes, lock):
 @pytest.mark.needs("extend")
 @pytest.mark.parametrize("lost", ["request", "reply"])
 @pytest.mark.parametrize("operation", COMMANDS)
-def test_one_node_black_holed_in_mid_operation(make, nodes, proxied, operation, lost):
+def test_a_node_black_holed_in_mid_operation_fails_nothing(make, nodes, proxied, operation, lost):
     """Its connection stays, and nothing comes through any more: the cycle goes on with the others, and so does the
     next one."""
     hole, direction = proxied[0], {"request": UP, "reply": DOWN}[lost]
@@ -200,7 +200,7 @@ def test_one_node_black_holed_in_mid_operation(make, nodes, proxied, operation, 
 
 
 @pytest.mark.parametrize("how", ["dead", "hung"])
-def test_a_majority_is_away(make, nodes, how):
+def test_no_lock_is_granted_while_a_majority_is_away(make, nodes, how):
     for node in nodes[:3]:
         node.kill() if how == "dead" else node.stop()
     assert make(connect_timeout_ms=1000).lock().acquire().status in ("NO_QUORUM", "TIMED_OUT")
@@ -217,7 +217,7 @@ def test_a_release_does_not_fail_because_of_nodes(make, nodes):
 
 
 @pytest.mark.needs("fork", "state")
-def test_fork_while_held(face, make, nodes):
+def test_a_forked_child_holds_no_lock_of_its_parent(face, make, nodes):
     party = make(ttl_ms=25000)
     lock = party.lock()
     token = lock.acquire().token
@@ -248,7 +248,7 @@ def test_a_forked_child_contends_as_everybody(make, nodes):
 
 @pytest.mark.needs("exit")
 @pytest.mark.parametrize("mode", ["normal", "hard"])
-def test_exit_while_held(make, nodes, mode):
+def test_only_a_normal_exit_releases_what_is_held(make, nodes, mode):
     party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     party.exit(mode)
@@ -259,7 +259,7 @@ def test_exit_while_held(make, nodes, mode):
 
 
 @pytest.mark.needs("exit", "start")
-def test_exit_while_waiting(make, nodes):
+def test_an_exit_while_waiting_leaves_no_key(make, nodes):
     occupy(nodes)
     party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().start() == "OK"
@@ -269,7 +269,7 @@ def test_exit_while_waiting(make, nodes):
 
 
 @pytest.mark.needs("exit", "start")
-def test_exit_in_mid_acquire(make, nodes, proxied):
+def test_an_exit_in_mid_acquire_leaves_no_key(make, nodes, proxied):
     """The nodes have granted, but the replies are not read yet; the TTL is longer than the waits here."""
     for proxy in proxied:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(DOWN), byte=0, direction=DOWN)
@@ -281,7 +281,7 @@ def test_exit_in_mid_acquire(make, nodes, proxied):
 
 
 @pytest.mark.needs("exception")
-def test_error_while_held(make, nodes):
+def test_an_uncaught_error_releases_what_is_held(make, nodes):
     party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     assert party.exit("exception") != 0
@@ -289,7 +289,7 @@ def test_error_while_held(make, nodes):
 
 
 @pytest.mark.needs("exception", "body")
-def test_exit_in_mid_body(make, nodes):
+def test_an_uncaught_error_in_a_body_releases_its_lock(make, nodes):
     party = make(exit_drain_ms=5000, ttl_ms=25000)
     lock = party.lock()
     assert lock.body() == "OK"
@@ -298,7 +298,7 @@ def test_exit_in_mid_body(make, nodes):
 
 
 @pytest.mark.needs("extend")
-def test_nodes_restarted_without_their_data(make, nodes):
+def test_a_lock_is_lost_if_nodes_restart_without_their_data(make, nodes):
     lock = make().lock()
     acquire_everywhere(lock, nodes)  # a node that is asked late would be granted after its restart
     for node in nodes[:3]:
@@ -307,19 +307,19 @@ def test_nodes_restarted_without_their_data(make, nodes):
     eventually(lambda: lock.extend() == "LOST", what="it is known to be lost")
 
 
-def test_the_same_server_twice(make, nodes):
+def test_the_same_server_twice_is_refused(make, nodes):
     refused = refusal(make(urls=[nodes[0].url, nodes[1].url, nodes[0].url], check=False))
     assert refused == "INVALID" and nodes[0].name in refused.message
 
 
-def test_the_same_server_under_two_names(make, nodes):
+def test_a_server_under_two_names_has_one_vote(make, nodes):
     occupy([nodes[1]])
     alias = other_name(nodes[0])
     assert make(urls=[nodes[0].url, alias, nodes[1].url]).lock().acquire().status in ("BUSY", "NO_QUORUM")
 
 
 @pytest.mark.needs("extend")
-def test_another_type_under_the_key(make, nodes):
+def test_a_key_of_another_type_is_a_vote_against(make, nodes):
     """A vote against, like any other key; it is left as it is."""
     lock = make().lock()
     for node in nodes[:2]:

@@ -76,7 +76,7 @@ def test_hashes_keep_each_other_and_plain_locks_out(first, second, nodes):
 
 
 @pytest.mark.needs("detach", "adopt")
-def test_hand_over(first, second, nodes):
+def test_a_detached_lock_is_handed_over(first, second, nodes):
     one = first.lock()
     assert one.acquire() == "OK"
     token = one.detach().token
@@ -89,7 +89,7 @@ def test_hand_over(first, second, nodes):
 
 
 @pytest.mark.needs("extend", "adopt")
-def test_extended_by_its_token(first, second, nodes):
+def test_a_lock_is_extended_by_its_token(first, second, nodes):
     one = first.lock()
     assert one.acquire() == "OK"
     other = second.adopt("r", one.token)
@@ -102,7 +102,7 @@ def test_extended_by_its_token(first, second, nodes):
 
 
 @pytest.mark.needs("extend", "adopt")
-def test_released_by_its_token(first, second, nodes):
+def test_a_lock_is_released_by_its_token(first, second, nodes):
     one = first.lock()
     acquire_everywhere(one, nodes)  # a vote that came after the release would stay until the TTL ends
     assert second.adopt("r", one.token).release() == "OK"
@@ -143,7 +143,7 @@ def test_a_writer_waits_for_a_reader(first, second, nodes):
     assert writer.release() == "OK"
 
 
-def test_all_resources_or_none(first, second, nodes):
+def test_all_resources_are_held_or_none(first, second, nodes):
     both, other, single = first.lock(["a", "b"]), second.lock(["c", "b"]), first.lock("c")
     assert both.acquire() == "OK"
     assert other.acquire(wait_ms=0) == "BUSY"

@@ -38,7 +38,7 @@ def test_a_hold_ends_at_max_hold(make, nodes):
 
 
 @pytest.mark.needs("renew", "validity")
-def test_loss_at_the_local_deadline(make, nodes):
+def test_a_renewed_lock_is_lost_at_its_local_deadline(make, nodes):
     """Every node hangs: the holder gets no reply, yet knows of the loss."""
     lock = make(**short(1200), renew=True).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
@@ -49,7 +49,7 @@ def test_loss_at_the_local_deadline(make, nodes):
 
 
 @pytest.mark.needs("renew", "validity")
-def test_an_extension_beside_the_renewals(make, nodes):
+def test_an_extension_works_beside_the_renewals(make, nodes):
     lock = make(max_ttl_ms=60000, renew=True).lock()
     assert lock.acquire() == "OK"
     assert lock.extend(40000) == "OK"
@@ -58,7 +58,7 @@ def test_an_extension_beside_the_renewals(make, nodes):
 
 
 @pytest.mark.needs("state")
-def test_a_holder_that_was_stopped_learns_it(make, nodes):
+def test_a_holder_that_was_stopped_learns_of_the_loss(make, nodes):
     party = make(**short(600))
     lock = party.lock()
     assert lock.acquire(wait_ms=20000) == "OK"
@@ -83,7 +83,7 @@ def test_a_body_is_renewed(make, nodes):
 
 
 @pytest.mark.needs("body")
-def test_a_body_whose_lock_is_lost(make, nodes):
+def test_a_body_whose_lock_is_lost_ends_with_lost(make, nodes):
     lock = make(**short(1200)).lock()
     assert lock.body() == "OK"
     for node in nodes:
@@ -95,7 +95,7 @@ def test_a_body_whose_lock_is_lost(make, nodes):
 
 
 @pytest.mark.needs("body")
-def test_a_body_that_fails(make, nodes):
+def test_a_body_that_fails_releases_its_lock(make, nodes):
     lock = make().lock()
     assert lock.body() == "OK"
     left = lock.leave(fail=True)

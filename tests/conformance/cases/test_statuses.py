@@ -19,7 +19,7 @@ def says(face, reply, status):
         assert reply.exit == CLI_EXITS[status]
 
 
-def test_no_quorum(face, make, nodes):
+def test_a_dead_majority_is_no_quorum(face, make, nodes):
     for node in nodes[:3]:
         node.kill()
     reply = make().lock().acquire()
@@ -28,7 +28,7 @@ def test_no_quorum(face, make, nodes):
     assert all(node.name in reply.message for node in nodes), "the message names every node"
 
 
-def test_refused_by_configuration(face, make, nodes):
+def test_nodes_that_evict_are_refused_by_configuration(face, make, nodes):
     for node in nodes[1:4]:
         node.config_set("maxmemory", "100mb")
         node.config_set("maxmemory-policy", "allkeys-lru")
@@ -37,7 +37,7 @@ def test_refused_by_configuration(face, make, nodes):
     assert "evict" in reply.message
 
 
-def test_wrong_passwords(face, make, nodes):
+def test_wrong_passwords_are_refused(face, make, nodes):
     says(face, make(urls=[node.url_with(user="nobody", password="x") for node in nodes]).lock().acquire(),
          "REFUSED_CONFIG")
 
@@ -63,7 +63,7 @@ def test_what_a_server_answers_to_the_login_is_not_said(face, make, repeating):
         assert "Pa55" not in repr(party.describe())
 
 
-def test_timed_out(face, make, nodes):
+def test_a_wait_without_any_answer_times_out(face, make, nodes):
     """No node has said anything when the wait ends."""
     party = make(connect_timeout_ms=20000)
     for node in nodes:
@@ -74,7 +74,7 @@ def test_timed_out(face, make, nodes):
 
 
 @pytest.mark.needs("start", "state")
-def test_in_flight(face, make, nodes):
+def test_an_operation_beside_another_is_refused(face, make, nodes):
     """Those of Python share a lock, as they do a threading.Lock: the second one gets NOT_HELD."""
     occupy(nodes)
     lock = make().lock()
@@ -86,7 +86,7 @@ def test_in_flight(face, make, nodes):
 
 
 @pytest.mark.needs("state")
-def test_lost(face, make):
+def test_a_lost_lock_stays_lost_until_it_is_acquired(face, make):
     """For good: no extension brings it back."""
     lock = make(**short(400)).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
@@ -98,7 +98,7 @@ def test_lost(face, make):
 
 
 @pytest.mark.needs("extend")
-def test_lost_at_the_nodes(face, make, nodes):
+def test_an_extension_finds_a_lock_lost_at_the_nodes(face, make, nodes):
     """Another has it on a majority: its keys are left alone, and the lock's own are deleted."""
     lock = make(max_ttl_ms=60000).lock(ttl_ms=30000)
     acquire_everywhere(lock, nodes)
@@ -113,7 +113,7 @@ def test_lost_at_the_nodes(face, make, nodes):
 
 
 @pytest.mark.needs("state")
-def test_not_held(face, make):
+def test_a_free_lock_is_not_held(face, make):
     lock = make().lock()
     assert lock.state == "FREE"
     says(face, lock.release(), "NOT_HELD")
@@ -121,7 +121,7 @@ def test_not_held(face, make):
 
 
 @pytest.mark.needs("renew")
-def test_limit(face, make):
+def test_each_hold_has_its_limit_of_extensions(face, make):
     """It is counted for each hold."""
     lock = make(max_extensions=1).lock()
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_limit(face, make):
         assert lock.release() == "OK"
 
 
-def test_invalid(face, make):
+def test_a_ttl_above_max_ttl_is_invalid(face, make):
     party = make(max_ttl_ms=30000)
     lock = party.lock(ttl_ms=30000)
     reply = lock.made if lock.made != "OK" else lock.acquire()
@@ -150,7 +150,7 @@ def test_a_busy_body_is_not_entered(face, make, nodes):
     says(face, make(wait_ms=0).lock().body(), "BUSY")
 
 
-def test_unix_sockets_and_passwords(make, make_cluster):
+def test_a_lock_is_held_through_unix_sockets_and_passwords(make, make_cluster):
     with make_cluster(3, unix=True, password="p@ss,word/%") as cluster:
         party = make(urls=cluster.urls)
         lock = party.lock(ttl_ms=own_ttl_ms(party))
@@ -160,7 +160,7 @@ def test_unix_sockets_and_passwords(make, make_cluster):
         cluster.no_keys(LATE_S)
 
 
-def test_users_of_an_acl(make, make_cluster):
+def test_a_user_of_an_acl_takes_a_lock(make, make_cluster):
     user = "user locker on >secret ~l:* +@all -@dangerous +info"
     with make_cluster(3, users=[user], key_prefix="l:") as cluster:
         urls = [node.url_with(user="locker", password="secret") for node in cluster]
