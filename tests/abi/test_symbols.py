@@ -57,7 +57,7 @@ def test_the_static_library_of_a_release_links_with_any_compiler(with_static_hir
     assert ".gnu.lto" not in output("readelf", "-SW", with_static_hiredis.parent / "libredlock.a")
 
 
-def test_soname_and_flags():
+def test_the_library_has_a_soname_and_is_never_unloaded():
     library = BUILD / "libredlock.so"
     assert dynamic(library, "SONAME") == ["libredlock.so.0"]
     assert "NODELETE" in output("readelf", "-dW", library)

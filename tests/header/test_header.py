@@ -60,7 +60,7 @@ def test_enums_keep_their_values_in_the_declarations():
     assert sorted(statuses.values()) == list(range(len(statuses)))
 
 
-def test_example_in_c(nodes, tmp_path):
+def test_the_example_in_c_compiles_and_runs(nodes, tmp_path):
     program = tmp_path / "lock"
     environment = with_library(nodes)
     run("gcc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", ROOT / "docs/examples/lock.c", "-o", program,
@@ -69,12 +69,12 @@ def test_example_in_c(nodes, tmp_path):
     assert "extended: OK" in out and "\nOK: " in out
 
 
-def test_example_through_cffi(nodes):
+def test_the_example_runs_through_cffi(nodes):
     out = run(sys.executable, ROOT / "docs/examples/lock_cffi.py", "example:cffi", **with_library(nodes))
     assert [line.split()[0] for line in out.splitlines()] == ["OK"] * 3
 
 
-def test_example_through_swig_for_php(nodes, tmp_path):
+def test_the_example_runs_through_swig_in_php(nodes, tmp_path):
     wrapper, extension = tmp_path / "wrapper.c", tmp_path / "redlock_header.so"
     environment = with_library(nodes)
     run("swig", "-php", "-Wall", "-Werror", f"-I{INCLUDE}", "-outdir", tmp_path, "-o", wrapper,

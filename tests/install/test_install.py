@@ -35,7 +35,7 @@ def pkg_config(prefix, *flags):
     return run("pkg-config", *flags, "libredlock", PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig")).split()
 
 
-def test_files(prefix):
+def test_every_installed_file_has_its_place(prefix):
     installed = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     wanted = {"include/redlock.h", "lib/libredlock.a", "lib/libredlock.so", "lib/libredlock.so.0",
               "bin/redlock", "lib/pkgconfig/libredlock.pc", "lib/cmake/libredlock/libredlock-config.cmake",
@@ -82,7 +82,7 @@ def flags_of(build):
     return [row["command"].split() for row in commands if "/core/" in row["file"]]
 
 
-def test_every_file_is_compiled_so(compiled):
+def test_every_file_is_compiled_with_hardening(compiled):
     flags = flags_of(compiled())
     x86 = {"-fcf-protection"} if os.uname().machine == "x86_64" else set()
     for wanted in {"-fstack-protector-strong", "-fstack-clash-protection", "-U_FORTIFY_SOURCE"} | x86:
@@ -151,7 +151,7 @@ def test_every_example_is_linked_as_asked(programs, kind):
         assert "libc.so.6" in needed
 
 
-def test_the_example_lock(prefix, programs, nodes, kind):
+def test_the_example_lock_is_extended_and_released(prefix, programs, nodes, kind):
     said = run(programs / "lock", "orders:42", **environment(prefix, nodes, kind))
     held, extended, ended = said.splitlines()
     assert 0 < int(re.fullmatch(r"held for (\d+) ms more", held)[1]) < 10000
@@ -160,13 +160,13 @@ def test_the_example_lock(prefix, programs, nodes, kind):
     nodes.no_keys()
 
 
-def test_the_example_lock_without_nodes(prefix, programs, nodes, kind):
+def test_the_example_lock_says_that_it_has_no_nodes(prefix, programs, nodes, kind):
     done = subprocess.run([programs / "lock"], env={**environment(prefix, nodes, kind), "REDLOCK_NODES": ""},
                           capture_output=True, text=True)
     assert done.returncode == 1 and "nodes" in done.stderr and done.stdout == ""
 
 
-def test_the_example_hold(prefix, programs, nodes, kind):
+def test_the_example_hold_lasts_until_its_input_ends(prefix, programs, nodes, kind):
     """It holds the lock past its TTL, another program waits, and gets it when the input of the first ends."""
     settings = environment(prefix, nodes, kind)
     with subprocess.Popen([programs / "hold", "orders:42", "2000"], env=settings, text=True, stdin=subprocess.PIPE,

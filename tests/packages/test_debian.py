@@ -67,7 +67,7 @@ def test_lintian_has_no_complaint(made):
     assert said == ""
 
 
-def test_tools(install, install_older, container, nodes, version):
+def test_the_tools_package_installs_upgrades_and_leaves_nothing(install, install_older, container, nodes, version):
     before = container.run(FILES)
     install_older("libredlock0", "redlock-tools")
     make, upgrade, copy_example = filter(None, typed("docs/deploy.md", "Debian packages").splitlines())
@@ -115,13 +115,13 @@ def test_example_file_shows_the_defaults_of_the_command():
     assert set(shown) <= {name for name, *_ in rows}
 
 
-def test_manual_pages(install):
+def test_man_finds_every_page(install):
     bare = install("libredlock0", "redlock-tools", "libredlock-dev", more="man-db")
     for page, section in ("redlock", 1), ("redlock.conf", 5), ("libredlock", 3):
         assert bare.run(f"man {page}", MANPAGER="cat").startswith(f"{page}({section}) ")
 
 
-def test_dev(install, nodes):
+def test_the_dev_package_builds_the_example(install, nodes):
     bare = install("libredlock0", "libredlock-dev", more="gcc libc6-dev pkg-config")
     for flags in "--cflags --libs", "--cflags --libs --static":
         said = bare.run(f"cc /usr/share/doc/libredlock-dev/examples/lock.c $(pkg-config {flags} libredlock) && ./a.out",
@@ -138,7 +138,7 @@ def test_the_extension_wants_the_php_that_it_was_built_for(made):
     assert f"phpapi-{run('php-config', '--phpapi').strip()}" in depends
 
 
-def test_php(install, install_older, container, nodes):
+def test_the_php_package_installs_upgrades_and_leaves_nothing(install, install_older, container, nodes):
     """Without -d extension: the package itself turns it on. What an administrator has changed stays."""
     container.run("apt-get update && apt-get install php-cli")
     before = container.run(FILES)

@@ -54,7 +54,7 @@ def type_on_new_nodes(clone, script, nodes):
     return clone.run(start, "/srv", REDLOCK_NODES=nodes.nodes_env).replace("\r\n", "\n")
 
 
-def test_readme_c_and_shell(clone, nodes):
+def test_the_c_and_shell_of_readme_run(clone, nodes):
     install, script = typed("README.md", "Shell").split("\n\n", 1)
     clone.run(install, REPOSITORY)
     code = typed("README.md", "C", "c")
@@ -79,7 +79,7 @@ def test_readme_c_and_shell(clone, nodes):
             assert all(f"ran ./{name} " in said for name in re.findall(r"\./([\w.-]+)", script)), said
 
 
-def test_readme_and_python_md(clone, nodes):
+def test_the_python_of_readme_and_python_md_runs(clone, nodes):
     """Both install the same packages, so what the second one lacks would show in the first."""
     readme, page = typed("README.md", "Python"), typed("docs/python.md", "Python")
     assert packages(readme) == packages(page)
@@ -92,7 +92,7 @@ def test_readme_and_python_md(clone, nodes):
     nodes.no_keys()
 
 
-def test_python_readme_from_a_wheel(container, made, nodes):
+def test_the_python_readme_works_with_a_wheel(container, made, nodes):
     """As people install it once it is published: without a compiler, and without hiredis. Until then the page says how
     to install a clone."""
     for wheel in made.glob("*.whl"):
@@ -113,7 +113,7 @@ def php_script(nodes, require):
     return f"<?php\n{require}\n{at_nodes(typed('docs/php.md', 'A script', 'php'), nodes)}{PHP_BODIES}"
 
 
-def test_readme_php_and_php_md_with_composer(clone, nodes):
+def test_the_php_of_readme_and_php_md_runs_with_composer(clone, nodes):
     readme, page = typed("README.md", "PHP"), typed("docs/php.md", "From this repository")
     assert packages(readme) == packages(page)
     code = at_nodes(typed("README.md", "PHP", "php"), nodes)
@@ -139,7 +139,7 @@ def application(clone):
     clone.path("/srv/app/composer.json").write_text(f'{{"replace": {{{replaced}}}}}')
 
 
-def test_php_md_from_the_archive_without_composer(clone, made, nodes):
+def test_php_md_works_from_the_archive_without_composer(clone, made, nodes):
     (archive,) = made.glob("php_redlock-*-src.tgz")
     clone.path(f"/srv/{archive.name}").parent.mkdir(exist_ok=True)
     clone.path(f"/srv/{archive.name}").write_bytes(archive.read_bytes())
@@ -159,17 +159,17 @@ def first_lines():
     return install, commands
 
 
-def test_the_first_program_of_readme(clone):
+def test_the_first_program_of_readme_runs(clone):
     assert re.search(r"held for \d+\.\d s more", clone.run(first_lines()[0], REPOSITORY))
 
 
-def test_dev_demo(clone):
+def test_dev_demo_shows_php_and_python(clone):
     begin, *_ = first_lines()[1].splitlines()
     said = clone.run(begin, REPOSITORY)
     assert "PHP" in said and "Python" in said
 
 
-def test_the_first_minute_of_contributing(clone):
+def test_the_first_minute_of_contributing_passes_its_tests(clone):
     """Unit tests need a compiler, no servers and no other languages."""
     get, build_and_test = typed("CONTRIBUTING.md", "The first minute").splitlines()
     assert get.startswith("git clone ")

@@ -74,12 +74,12 @@ def musl(made, tmp_path_factory):
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_units(musl, unit):
+def test_every_unit_test_passes(musl, unit):
     said = run(musl.folder / "redlock/tests/unit" / unit)
     assert "[  PASSED  ]" in said and "[  FAILED  ]" not in said
 
 
-def test_the_command(musl, nodes):
+def test_the_command_locks(musl, nodes):
     command = musl.folder / "redlock/redlock"
     assert "ld-musl" in run("readelf", "-l", command)
     environment = {**os.environ, **PATIENT, "REDLOCK_NODES": nodes.nodes_env}
@@ -93,7 +93,7 @@ def test_the_command(musl, nodes):
     nodes.no_keys()
 
 
-def test_the_php_extension(musl, made, tmp_path):
+def test_the_php_extension_needs_only_musl_and_php(musl, made, tmp_path):
     """No PHP for musl is at hand to load it: it compiles, and asks for nothing but what musl and PHP have."""
     (archive,) = made.glob("php_redlock-*-src.tgz")
     with tarfile.open(archive) as tar:

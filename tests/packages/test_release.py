@@ -121,7 +121,7 @@ def test_a_hiredis_that_is_not_there_is_refused(archive, tmp_path, kind, words):
 
 
 @pytest.mark.parametrize("folder, name", [("php/lib", "redlock"), ("php/hyperf", "hyperf")])
-def test_composer_packages(made, version, folder, name):
+def test_composer_packages_are_whole_and_valid(made, version, folder, name):
     tree = made / "composer" / name
     for path in "README.md", "LICENSE":
         assert (tree / path).read_bytes() == (ROOT / folder / path).read_bytes()
@@ -301,7 +301,7 @@ def test_the_musl_wheel_asks_for_what_musl_has(made, tmp_path):
     assert [name for name in sorted(wanted - libc) if not name.startswith(("Py", "_Py"))] == []
 
 
-def test_metadata(made, version):
+def test_the_metadata_of_the_wheels_is_complete(made, version):
     for wheel in made.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))

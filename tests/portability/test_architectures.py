@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.mark.parametrize("architecture, compiler, libraries, emulator", [ARM, BIG_ENDIAN, BITS_32],
                          ids=["arm64", "big-endian", "32-bit"])
-def test_an_architecture(make_root, nodes, tmp_path, architecture, compiler, libraries, emulator):
+def test_it_works_on_each_architecture(make_root, nodes, tmp_path, architecture, compiler, libraries, emulator):
     root = make_root(source_package.os_release()["VERSION_CODENAME"], architecture, PACKAGES).path
     build(ROOT, tmp_path, "-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={emulator}",
           f"-DCMAKE_C_COMPILER={compiler}-gcc", f"-DCMAKE_SYSROOT={root}", f"-DCMAKE_LIBRARY_ARCHITECTURE={libraries}",

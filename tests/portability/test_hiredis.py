@@ -41,7 +41,7 @@ def install(source, prefix):
 
 
 @pytest.mark.parametrize("version", PYTHON_PACKAGES)
-def test_a_version(nodes, tmp_path, version):
+def test_it_works_with_each_version_of_hiredis(nodes, tmp_path, version):
     source = unpacked(PYTHON_PACKAGES[version], tmp_path)
     assert header_version(source) == version
     install(source, tmp_path / "prefix")

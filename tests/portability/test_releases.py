@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("release")]
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("suite", OTHER)
-def test_a_release(make_root, nodes, tmp_path, suite, compiler):
+def test_it_builds_and_locks_on_each_release(make_root, nodes, tmp_path, suite, compiler):
     reason = bare.impossible()
     if reason:
         pytest.skip(reason)

@@ -55,7 +55,7 @@ def test_a_torn_file_is_a_failure(tmp_path):
     assert counts(read(tmp_path, "<testcase")) == (0, 1, 0)
 
 
-def test_the_closing_line(tmp_path):
+def test_the_closing_line_counts_all_parts(tmp_path):
     for name, cases, status in ("one", PASSED, 0), ("two", PASSED + FAILED, 1):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.xml").write_text(f"<testsuite>{cases}</testsuite>")

@@ -20,19 +20,19 @@ def test_it_has_three_numbers():
     assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)
 
 
-def test_library():
+def test_the_library_says_it():
     version = ctypes.CDLL(str(BUILD / "libredlock.so")).redlock_version
     version.restype = ctypes.c_char_p
     assert version().decode() == VERSION
     assert (BUILD / "libredlock.so").resolve().name == f"libredlock.so.{VERSION}"
 
 
-def test_pkg_config_and_cmake():
+def test_pkg_config_and_cmake_say_it():
     assert f"\nVersion: {VERSION}\n" in (BUILD / "libredlock.pc").read_text()
     assert f'set(PACKAGE_VERSION "{VERSION}")' in (BUILD / "libredlock-config-version.cmake").read_text()
 
 
-def test_command():
+def test_the_command_says_it():
     said = subprocess.run([BUILD / "redlock", "--version"], check=True, capture_output=True, text=True).stdout
     assert said.split()[-1] == VERSION
 

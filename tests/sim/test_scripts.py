@@ -314,7 +314,7 @@ def test_a_script_that_fails_is_an_error_on_both(real, model, text):
         assert isinstance(server.pipeline([("EVAL", text, 1, "k")])[0], Exception)
 
 
-def test_what_becomes_of_values(real, model):
+def test_values_become_what_they_do_on_a_real_server(real, model):
     texts = ["return {1,2,nil,3}", "return {1,false,'a',true}", "return false", "return nil", "return 3.99",
              "return -3.99", "return {ok='fine'}", "return redis.error_reply('ERR no')",
              "return redis.status_reply('yes')", "return {{1},{}}",

@@ -212,7 +212,7 @@ def test_seed_does_not_depend_on_those_before():
     assert trace_hash(sim("--first", 3, "--seeds", 5)) == f"{total:016x}"
 
 
-def test_every_order_of_short_histories():
+def test_every_order_of_short_histories_keeps_every_rule():
     """... of which two messages at most are delayed: the intact core shows no violation in any."""
     run = sim("--exhaustive", 2)
     print(run.stdout)
@@ -299,7 +299,7 @@ def test_a_violation_is_seen_in_the_diagram():
     assert shapes(svg, "rect", "node") and shapes(svg, "line", "message")
 
 
-def test_a_diagram_of_a_part_and_of_nothing():
+def test_a_diagram_shows_the_part_that_was_asked_for():
     trace = sim("--seed", 7, "--trace").stdout
     whole, part = diagram(trace).stdout, diagram(trace, "--from", 100, "--to", 200).stdout
     assert len(shapes(whole, "rect", "node")) > len(shapes(part, "rect", "node")) > 0

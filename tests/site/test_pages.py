@@ -91,7 +91,7 @@ TYPED = {"Shell": "redlock bootstrap --new", "Python": "pip install .", "PHP": "
 
 
 @pytest.mark.parametrize("metrics", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_the_first_page(browser, address, metrics):
+def test_the_first_page_shows_what_it_is_and_how_to_begin(browser, address, metrics):
     browser.window(metrics)
     driver = browser.open(address).driver
     seen = driver.execute_script(LANDING)
