@@ -178,7 +178,7 @@ def test_cancel_on_lost_leaves_others_cancellations_alone(on_client, nodes):
     on_client(body)
 
 
-def test_cancel_on_lost_and_an_error_of_the_body(on_client):
+def test_cancel_on_lost_lets_an_error_of_the_body_through(on_client):
     async def body(client):
         with pytest.raises(KeyError):
             async with client.lock("r", **short(0.4), renew=False, cancel_on_lost=True):
@@ -203,7 +203,7 @@ def test_cancel_on_lost_swallowed_by_the_body_still_raises(on_client):
     on_client(body)
 
 
-def test_handing_over(on_client, client, nodes):
+def test_a_lock_is_handed_to_the_blocking_client_and_back(on_client, client, nodes):
     async def body(mine):
         lock = client.lock("r")
         lock.acquire()
@@ -253,7 +253,7 @@ def test_a_single_attempt_names_the_holder(on_client, other):
         on_client(body)
 
 
-def test_with_lock(on_client):
+def test_with_lock_decorates_functions_and_generators(on_client):
     class Order:
         id = 7
 
@@ -302,7 +302,7 @@ def test_with_lock(on_client):
     on_client(body)
 
 
-def test_with_lock_on_busy(on_client, client):
+def test_on_busy_skips_or_returns_something_else(on_client, client):
     async def body(mine):
         @mine.with_lock(lambda n: f"r:{n}", on_busy="skip")
         async def skips(n):
@@ -343,7 +343,7 @@ def test_a_held_lock_that_is_collected_warns_and_is_released(on_client, nodes):
     nodes.no_keys()
 
 
-def test_bad_arguments(on_client):
+def test_bad_arguments_are_refused(on_client):
     async def body(client):
         lock = client.lock("r")
         for arguments in ({"timeout": -2}, {"blocking": False, "timeout": 1}):

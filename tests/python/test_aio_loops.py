@@ -344,7 +344,7 @@ def test_close_needs_no_executor(nodes, run):
     run(main())
 
 
-def test_close_at_exit(script, nodes):
+def test_a_client_can_be_closed_at_exit(script, nodes):
     source = f"""
 import asyncio, atexit
 from libredlock import aio

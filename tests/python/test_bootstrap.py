@@ -45,7 +45,7 @@ def test_new_nodes_grant_locks_after_it(new):
         assert {node["did"] for node in client.bootstrap(new=True)} == {"nothing"}
 
 
-def test_of_asyncio(new, run):
+def test_the_client_of_asyncio_bootstraps_too(new, run):
     async def main():
         async with aio.Client(new.urls, **GUARDED) as client:
             assert {node["did"] for node in await client.bootstrap(yes=True)} == {"registered"}
@@ -76,7 +76,7 @@ def test_bootstrap_names_the_nodes_that_failed(new):
         ({"yes": True, "dry": "no"}, "dry='no': takes True or False"),
     ],
 )
-def test_bad_arguments(module, given, words, run):
+def test_bad_arguments_are_refused(module, given, words, run):
     async def main():
         return await client.bootstrap(**given)
 
@@ -85,7 +85,7 @@ def test_bad_arguments(module, given, words, run):
         run(main()) if module is aio else client.bootstrap(**given)
 
 
-def test_from_the_shell(new):
+def test_the_shell_command_says_what_it_did(new):
     status, out, err = shell("bootstrap", nodes=new)
     assert (status, out) == (64, "") and "there is no terminal: use --new for new nodes, or --yes" in err
     status, out, err = shell("bootstrap", "--new", "--json", nodes=new)

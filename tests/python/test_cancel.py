@@ -37,7 +37,7 @@ async def plain(lock):
 
 
 @pytest.mark.parametrize("body", [cycle, plain])
-def test_at_every_turn_of_the_loop(nodes, run, body):
+def test_a_cancel_at_any_turn_of_the_loop_leaves_no_key(nodes, run, body):
     async def main():
         async with aio.Client(nodes.urls, **CALM) as client:
             async with client.lock("warm"):
@@ -61,7 +61,7 @@ def test_at_every_turn_of_the_loop(nodes, run, body):
     nodes.no_keys()
 
 
-def test_while_it_waits_for_others(nodes, run, other):
+def test_a_cancel_while_others_hold_it_leaves_no_key(nodes, run, other):
     async def main():
         async with aio.Client(nodes.urls, **CALM) as client:
             for turns in range(0, 60, 3):
@@ -79,7 +79,7 @@ def test_while_it_waits_for_others(nodes, run, other):
     nodes.no_keys()
 
 
-def test_in_the_queue_of_a_shared_lock(nodes, run):
+def test_a_cancel_in_the_queue_lets_the_next_task_in(nodes, run):
     async def main():
         async with aio.Client(nodes.urls, **CALM) as client:
             lock = client.lock("r")
@@ -101,7 +101,7 @@ def test_in_the_queue_of_a_shared_lock(nodes, run):
     nodes.no_keys()
 
 
-def test_when_the_grant_has_just_come(nodes, run):
+def test_a_grant_that_has_just_come_is_given_back(nodes, run):
     """The operation has ended well but the task has not run since: the grant is given back."""
 
     async def main():

@@ -35,7 +35,7 @@ def test_the_page_has_ten_recipes():
 
 
 @pytest.mark.parametrize("source", PAGE)
-def test_python_md(script, nodes, source):
+def test_every_program_of_python_md_runs(script, nodes, source):
     if "10.0.0.1" in source:  # programs of three nodes; the others use REDLOCK_NODES
         nodes.bootstrap(nodes=nodes[:3])
     for number, url in enumerate(nodes.urls[:3], 1):
@@ -90,7 +90,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("source", list(programs("kinds.md")))
-def test_kinds_md(script, nodes, source, request):
+def test_every_program_of_kinds_md_runs(script, nodes, source, request):
     heading = request.node.callspec.id
     more = "prune(Branch([Branch([Branch()])]))\n" if heading == "Re-entrant" else ""
     status, out, err = script(PATIENT + BODIES + source + more).end()

@@ -121,7 +121,7 @@ def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):
     assert not client.lock("scheduler").locked()
 
 
-def test_a_block_that_ends_in_peace_after_a_loss(client, nodes):
+def test_a_block_that_ends_well_after_a_loss_is_followed(client, nodes):
     election = client.election("scheduler", **short(4))
     terms = []
     for term in election:
@@ -154,7 +154,7 @@ def test_stop_ends_a_wait(client, other):
         assert list(election) == []
 
 
-def test_stop_before_the_wait_has_begun(client, other, monkeypatch):
+def test_stop_before_the_wait_has_begun_ends_it(client, other, monkeypatch):
     election = client.election("scheduler")
     election.stop()
     assert list(election) == []
@@ -167,7 +167,7 @@ def test_stop_before_the_wait_has_begun(client, other, monkeypatch):
         assert not waiting.is_alive()
 
 
-def test_stop_in_a_signal_handler(client, other):
+def test_stop_in_a_signal_handler_ends_the_wait(client, other):
     election = client.election("scheduler")
     before = signal.signal(signal.SIGUSR1, lambda *_: election.stop())
     try:
@@ -190,7 +190,7 @@ def test_close_ends_a_wait(nodes, other):
         assert not waiting.is_alive()
 
 
-def test_on_lost(client, nodes):
+def test_on_lost_is_called_for_a_term(client, nodes):
     told = threading.Event()
     election = client.election("scheduler", on_lost=lambda lock: told.set(), **short(4))
     for term in election:

@@ -91,7 +91,7 @@ def test_on_lost_is_called_once_at_the_loss(client, nodes):
     nodes.no_keys()
 
 
-def test_on_lost_of_a_with_block_that_hangs(client, nodes):
+def test_on_lost_is_called_while_the_with_block_hangs(client, nodes):
     """The block itself asks no node."""
     lost = threading.Event()
     with pytest.raises(libredlock.Lost):
@@ -101,7 +101,7 @@ def test_on_lost_of_a_with_block_that_hangs(client, nodes):
             assert lost.wait(60)
 
 
-def test_on_lost_of_an_adopted_lock(client, other):
+def test_on_lost_is_called_for_an_adopted_lock(client, other):
     lock = client.lock("r", ttl=10)
     lock.acquire()
     client.status("r")
@@ -136,7 +136,7 @@ def test_on_lost_in_asyncio_is_called_by_the_loop(nodes, run):
 
 
 @pytest.mark.parametrize("module", [libredlock, aio])
-def test_on_lost_is_a_function(module):
+def test_on_lost_must_be_a_function(module):
     client = module.Client("redis://127.0.0.1:1")
     with pytest.raises(TypeError, match="on_lost=5"):
         client.lock("r", on_lost=5)

@@ -207,7 +207,7 @@ def test_greenlets_are_notified_of_losses(greenlets, nodes):
     assert said == (0, "True ['lost']", "")
 
 
-def test_threads_beside_the_greenlets(greenlets, nodes):
+def test_threads_take_locks_beside_the_greenlets(greenlets, nodes):
     """A thread of the library's pool waits as threads do, while greenlets use the same client."""
     said = greenlets(
         """
@@ -269,7 +269,7 @@ eventually(lambda: all(frame.f_code.co_name == "_readable" for thread, frame in 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("use", ["", USE], ids=["made", "used"])
 @pytest.mark.parametrize("fork", [False, True], ids=["same process", "preload"])
-def test_a_client_made_before_the_process_was_patched(script, nodes, name, use, fork):
+def test_a_client_made_before_the_process_is_patched_works(script, nodes, name, use, fork):
     """As a server makes it that loads the program, forks its workers and patches them."""
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed")

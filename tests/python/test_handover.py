@@ -52,7 +52,7 @@ def test_release_of_an_adopted_lock_ignores_failing_nodes(client, nodes):
     client.adopt("r", "0" * 40).release()
 
 
-def test_detach_of_nothing(client):
+def test_detach_of_nothing_is_refused(client):
     with pytest.raises(libredlock.NotHeld):
         client.lock("r").detach()
 
@@ -76,7 +76,7 @@ def test_status_names_the_holder(client, other, nodes):
     assert client.status("r").remaining is None
 
 
-def test_status_of_split_votes(client, nodes):
+def test_status_of_split_votes_is_split(client, nodes):
     for node in nodes.nodes[:2]:
         node.set("r", "one")
     for node in nodes.nodes[2:4]:

@@ -35,7 +35,7 @@ def test_nodes_are_bootstrapped(make_cluster, how):
     cluster.no_keys()
 
 
-def test_new_nodes(make_cluster, monkeypatch):
+def test_nodes_stay_new_on_request_or_without_the_guard(make_cluster, monkeypatch):
     refused(make_cluster(3, bootstrapped=False).urls)
     monkeypatch.setenv("REDLOCK_GUARD", "off")
     cluster = make_cluster(3)
@@ -112,7 +112,7 @@ def test_nodes_that_are_refused_are_left_alone(make_cluster):
 
 
 @pytest.mark.parametrize("flags, verdict", [([], "True"), (["--new"], "NoQuorum")])
-def test_a_command_with_nodes(flags, verdict):
+def test_a_command_is_run_with_nodes(flags, verdict):
     job = (
         "import libredlock\n"
         "try: print(libredlock.Client(node_timeout=2).lock('r').acquire(timeout=0))\n"

@@ -120,7 +120,7 @@ def test_tasks_and_loops_exclude_each_other(run):
             done.result(60)
 
 
-def test_cancellation_in_asyncio(run):
+def test_cancellation_in_asyncio_leaves_the_lock_free(run):
     async def main():
         async with AsyncMemoryClient() as client:
             with pytest.raises(libredlock.Lost):
@@ -149,7 +149,7 @@ def test_close_cancels_waiters():
             waiting.result(30)
 
 
-def test_a_lock_that_is_taken_again(any_client):
+def test_an_rlock_nests_and_only_its_thread_releases_it(any_client):
     tree = any_client.rlock("tree")
     assert any_client.rlock("tree") is tree
     with tree:
@@ -176,7 +176,7 @@ def test_a_lost_lock_is_not_taken_again_inside():
     assert tree.acquire()
 
 
-def test_terms(any_client):
+def test_terms_follow_each_other(any_client):
     election, terms = any_client.election("scheduler"), []
     for term in election:
         with term:
@@ -187,7 +187,7 @@ def test_terms(any_client):
     assert terms[1] > terms[0] and not any_client.status("scheduler").held
 
 
-def test_a_term_that_is_lost():
+def test_a_lost_term_is_followed_by_another():
     client, terms = MemoryClient(), []
     election = client.election("scheduler")
     for term in election:

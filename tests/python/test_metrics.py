@@ -84,7 +84,7 @@ def test_nodes_have_labels_of_their_own(nodes, client):
     assert 0 < after["redlock_node_rtt_seconds", other] < 60
 
 
-def test_busy_votes(nodes, client):
+def test_busy_votes_are_counted_for_each_node(nodes, client):
     with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
         eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
         assert not client.lock("r").acquire(blocking=False)
@@ -156,7 +156,7 @@ def test_a_registry_reads_them(nodes, client):
     assert 'redlock_node_ready{client="one",node="%s"} 1.0' % nodes[0].name in page
 
 
-def test_several_clients_in_one_registry(nodes, client):
+def test_several_clients_share_a_registry(nodes, client):
     with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
         registry = prometheus_client.CollectorRegistry()
         registry.register(Collector({"one": client, "two": other}))

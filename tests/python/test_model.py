@@ -142,7 +142,7 @@ class Model(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(1200)
-def test_model(nodes):
+def test_random_histories_agree_with_the_model(nodes):
     Model.nodes = nodes
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     run_state_machine_as_test(

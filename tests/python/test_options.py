@@ -75,7 +75,7 @@ def test_refused_options_name_themselves_the_value_and_the_range(options, error,
     assert "\n" not in str(caught.value)
 
 
-def test_refused_options_of_a_lock():
+def test_options_of_a_lock_are_refused_in_the_same_words():
     with libredlock.Client(URL) as client:
         for options, error, words in REFUSED:
             if set(options) <= _options.LOCK_KEYWORDS:
@@ -164,7 +164,7 @@ def test_extend_judges_its_ttl(client, ttl):
 @pytest.mark.parametrize(
     "resource, error", [("", ValueError), (b"", ValueError), (5, TypeError), (None, TypeError), ("\ud800", ValueError)]
 )
-def test_refused_resources(client, resource, error):
+def test_wrong_resources_are_refused(client, resource, error):
     with pytest.raises(error, match="resource"):
         client.lock(resource)
     with pytest.raises(error, match="resource"):
@@ -172,7 +172,7 @@ def test_refused_resources(client, resource, error):
 
 
 @pytest.mark.parametrize("token", ["", "0" * 129, "\u00e9" * 65, "\ud800"])
-def test_refused_tokens(client, token):
+def test_wrong_tokens_are_refused(client, token):
     with pytest.raises(ValueError, match="token"):
         client.adopt("r", token)
 
@@ -205,7 +205,7 @@ def test_a_token_is_a_str(client):
         ("redis://a\0b", ValueError),
     ],
 )
-def test_refused_nodes(nodes, error):
+def test_wrong_nodes_are_refused(nodes, error):
     with pytest.raises(error):
         libredlock.Client(nodes)
 
@@ -216,7 +216,7 @@ def test_without_nodes_it_says_how_to_name_them(monkeypatch):
         libredlock.Client()
 
 
-def test_nodes_from_the_environment_a_text_or_several(monkeypatch, nodes):
+def test_nodes_come_from_a_text_a_list_or_the_environment(monkeypatch, nodes):
     monkeypatch.setenv("REDLOCK_NODES", nodes.nodes_env)
     for given in (None, nodes.nodes_env, nodes.urls, tuple(nodes.urls), iter(nodes.urls)):
         with libredlock.Client(given) as client:

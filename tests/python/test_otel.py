@@ -86,7 +86,7 @@ def parent(span):
     return span.parent and span.parent.span_id
 
 
-def test_a_block(client, backend):
+def test_a_block_has_spans_for_each_call_and_its_hold(client, backend):
     with backend.tracer().start_as_current_span("request") as request:
         with client.lock("orders:42", ttl=8, wait=5, fence=True) as lock:
             with backend.tracer().start_as_current_span("work"):
@@ -179,7 +179,7 @@ def test_loss_is_recorded_when_it_happens(client, nodes, backend):
     assert_lost(backend, "expired", True)
 
 
-def test_a_loss_that_the_release_finds(client, nodes, backend):
+def test_a_loss_that_the_release_finds_is_recorded(client, nodes, backend):
     with pytest.raises(libredlock.Lost):
         with client.lock("r", ttl=20):
             eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
@@ -188,7 +188,7 @@ def test_a_loss_that_the_release_finds(client, nodes, backend):
     assert_lost(backend, "gone", False)
 
 
-def test_an_error_of_the_body(client, backend):
+def test_an_error_of_the_body_is_recorded_in_its_hold(client, backend):
     with pytest.raises(KeyError):
         with client.lock("r"):
             raise KeyError("mine")
@@ -199,7 +199,7 @@ def test_an_error_of_the_body(client, backend):
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-def test_decorated_functions_and_generators(client, backend):
+def test_decorated_functions_and_generators_have_spans(client, backend):
     @client.with_lock("g:{number}")
     def traced(number):
         return trace.get_current_span().name
@@ -217,7 +217,7 @@ def test_decorated_functions_and_generators(client, backend):
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-def test_the_outermost_section_of_a_lock_that_is_taken_again(client, backend):
+def test_only_the_outermost_section_of_an_rlock_has_spans(client, backend):
     tree = client.rlock("tree")
     with tree:
         outer = trace.get_current_span()
@@ -231,7 +231,7 @@ def test_the_outermost_section_of_a_lock_that_is_taken_again(client, backend):
     assert backend.names() == ["acquire", "hold", "extend", "release", "acquire", "release"]
 
 
-def test_terms_of_a_leader(client, nodes, backend):
+def test_each_term_of_a_leader_has_a_hold(client, nodes, backend):
     election, terms = client.election("scheduler", **short(2)), []
     for term in election:
         with term:
@@ -260,7 +260,7 @@ def test_uninstrument_ends_it_for_all_kinds(client, backend):
     assert backend.names() == []
 
 
-def test_threads_that_share_a_lock(client, backend):
+def test_threads_that_share_a_lock_have_holds_of_their_own(client, backend):
     lock, barrier = client.lock("r", ttl=20), threading.Barrier(3)
 
     def work():
@@ -279,7 +279,7 @@ def test_threads_that_share_a_lock(client, backend):
     assert all(before[1] <= after[0] for before, after in zip(holds, holds[1:]))
 
 
-def test_a_lock_taken_over_by_another_thread(client, backend):
+def test_a_lapsed_hold_is_not_taken_for_the_next_one(client, backend):
     """The first hold has lapsed, and the second must not be taken for it."""
     lock, taken, lapsed = client.lock("r", **short(2), renew=False), threading.Event(), threading.Event()
     losses = []
@@ -306,7 +306,7 @@ def test_a_lock_taken_over_by_another_thread(client, backend):
     assert second.status.status_code is StatusCode.UNSET
 
 
-def test_adopted_locks(client, nodes, backend):
+def test_an_adopted_lock_has_an_extend_in_place_of_acquire(client, nodes, backend):
     with libredlock.Client(nodes.urls, **CALM) as other:
         theirs = connected(other).lock("r", ttl=20)
         theirs.acquire()
@@ -316,7 +316,7 @@ def test_adopted_locks(client, nodes, backend):
     assert backend.names() == ["extend", "hold", "release"]
 
 
-def test_asyncio(nodes, run, backend):
+def test_spans_of_asyncio_belong_to_their_tasks(nodes, run, backend):
     async def hold(client, number):
         with backend.tracer().start_as_current_span(f"task {number}"):
             async with client.lock("r", ttl=20, wait=60) as lock:
@@ -354,7 +354,7 @@ def test_asyncio(nodes, run, backend):
     assert cut_off == ["redlock.acquire"]
 
 
-def test_asyncio_of_other_kinds(nodes, run, backend):
+def test_locks_of_all_kinds_have_spans_in_asyncio(nodes, run, backend):
     async def main():
         async with aio.Client(nodes.urls, **CALM) as client:
             backend.instrument(client)
@@ -420,7 +420,7 @@ client.close()
 """
 
 
-def test_greenlets(script):
+def test_spans_of_greenlets_belong_to_their_greenlets(script):
     pytest.importorskip("gevent", reason="gevent is not installed")
     status, out, err = script(GREENLETS).end()
     assert (status, out.splitlines()) == (0, [f"work {n} < redlock.hold < task {n}" for n in range(3)]), err
@@ -477,7 +477,7 @@ def test_every_figure_is_observed(client, backend):
         assert short_name == "redlock.library" or {short_name, f"{short_name}.count"} & set(observed), name
 
 
-def test_several_clients(client, nodes, backend):
+def test_several_clients_are_told_apart_by_name(client, nodes, backend):
     with libredlock.Client(nodes.urls, **CALM) as other:
         with pytest.raises(ValueError, match="name='': another client that is instrumented has none either"):
             backend.instrument(other)

@@ -83,7 +83,7 @@ def test_the_version_is_the_header_s(wheel):
 
 
 @pytest.mark.slow
-def test_pip_install_of_a_clone_in_an_empty_environment(sources, nodes, tmp_path):
+def test_a_clone_installs_in_an_empty_environment(sources, nodes, tmp_path):
     python = environment(tmp_path / "e")
     pip(python, "install", sources)
     version, path = locks(python, nodes)

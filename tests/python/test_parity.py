@@ -19,7 +19,7 @@ def surface(cls):
 
 
 @pytest.mark.parametrize("name", ["Client", "Lock"])
-def test_same_names_same_parameters_same_annotations(name):
+def test_names_parameters_and_annotations_are_the_same(name):
     plain, awaited = surface(getattr(libredlock, name)), surface(getattr(aio, name))
     assert set(plain) == set(awaited)
     for member in plain:
@@ -35,7 +35,7 @@ def test_same_names_same_parameters_same_annotations(name):
 
 
 @pytest.mark.parametrize("name", ["Client", "Lock"])
-def test_context_managers(name):
+def test_each_client_has_its_own_kind_of_context_manager(name):
     assert {"__enter__", "__exit__"} <= set(dir(getattr(libredlock, name)))
     assert {"__aenter__", "__aexit__"} <= set(dir(getattr(aio, name)))
     assert not {"__enter__", "__exit__"} & set(dir(getattr(aio, name)))

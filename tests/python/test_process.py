@@ -60,7 +60,7 @@ def test_a_signal_handler_runs_while_the_main_thread_waits(script, client):
     assert waiting.end() == (0, "got it", "")
 
 
-def test_ctrl_c_in_the_queue_of_a_shared_lock(script, nodes):
+def test_ctrl_c_leaves_the_queue_of_a_shared_lock(script, nodes):
     waiting = script(
         program(
             """
@@ -301,7 +301,7 @@ assert os.waitpid(pid, 0)[1] == 0
 
 
 @pytest.mark.parametrize("leave, verdict", [("os._exit(0)", "held"), ("sys.exit(0)", "free")])
-def test_fork(script, nodes, leave, verdict):
+def test_a_forked_child_holds_nothing_of_its_parent(script, nodes, leave, verdict):
     status, out, err = script(program(FORK.replace("LEAVE", leave))).end()
     assert (status, out, err) == (0, verdict, "")
 
@@ -335,7 +335,7 @@ def test_multiprocessing_children_release_what_they_hold(script, nodes, tmp_path
     nodes.no_keys()
 
 
-def test_a_pre_fork_server(script, nodes):
+def test_workers_of_a_pre_fork_server_share_a_lock(script, nodes):
     source = program(
         """
         import os
@@ -373,7 +373,7 @@ def test_opening_a_client_starts_no_thread(script, nodes):
     assert script(source).end() == (0, "True", "")
 
 
-def test_fork_while_threads_wait(script, nodes):
+def test_a_child_forked_while_threads_wait_takes_locks(script, nodes):
     source = program(
         """
         import os, threading

@@ -90,7 +90,7 @@ def test_others_get_it_when_the_outermost_has_released_it(tree):
     assert entered.is_set() and not tree.locked()
 
 
-def test_one_object_for_each_name(client, other):
+def test_each_name_has_one_object(client, other):
     assert client.rlock("tree") is client.rlock("tree") is client.rlock(b"tree")
     assert client.rlock("tree") is not client.rlock("leaf")
     kept = client.rlock("tree", ttl=20)  # that of the line above was in use no longer
@@ -157,7 +157,7 @@ def test_a_block_is_renewed_at_any_depth(client):
         assert lock.owned()
 
 
-def test_extended_by_another_thread_meanwhile(tree):
+def test_another_thread_may_extend_it_meanwhile(tree):
     stop = threading.Event()
     failures = []
 
@@ -224,7 +224,7 @@ def test_a_decorator_is_not_needed(tree):
 # ---- asyncio ---------------------------------------------------------------------------------------------------------
 
 
-def test_tasks(on_client, nodes):
+def test_tasks_nest_and_exclude_each_other(on_client, nodes):
     async def body(client):
         tree = client.rlock("tree")
         assert client.rlock("tree") is tree

@@ -5,7 +5,7 @@ import libredlock
 from libredlock.testing.memory import MemoryClient
 
 
-def test_as_many_as_there_are_permits(client):
+def test_as_many_hold_it_as_there_are_permits(client):
     with client.semaphore("gpu", 2) as one, client.semaphore("gpu", 2) as two:
         assert {one.slot, two.slot} == {0, 1}
         assert client.semaphore("gpu", 2).acquire(blocking=False) is False
@@ -23,7 +23,7 @@ def test_as_many_as_there_are_permits(client):
     ("gpu", 2, {"fence": True}, "fence"),
     (["a", "b"], 2, {}, "several resources"),
 ])
-def test_what_is_refused(client, resource, permits, options, words):
+def test_permits_that_do_not_fit_are_refused(client, resource, permits, options, words):
     with pytest.raises(libredlock.InvalidOption, match=words):
         client.semaphore(resource, permits, **options)
 
@@ -36,7 +36,7 @@ def test_how_many_may_be_an_option(client):
             client.semaphore("gpu", *arguments, **options)
 
 
-def test_asyncio(on_client):
+def test_tasks_hold_permits_of_their_own(on_client):
     async def body(client):
         async with client.semaphore("gpu", 2) as one, client.semaphore("gpu", 2) as two:
             assert {one.slot, two.slot} == {0, 1}

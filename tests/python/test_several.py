@@ -8,7 +8,7 @@ from libredlock.testing.memory import MemoryClient
 from patience import CALM, busy, busy_in_task
 
 
-def test_readers_and_a_writer(client):
+def test_readers_share_a_lock_and_a_writer_has_it_alone(client):
     with client.lock("report", shared=True) as one, client.lock("report", shared=True):
         report = client.status("report")
         assert (report.verdict, report.held) == ("shared", True)
@@ -41,7 +41,7 @@ def test_a_reader_is_downgraded_to_what_it_is(client):
         assert client.status("report").verdict == "shared"
 
 
-def test_a_downgrade_of_what_is_not_held(client, nodes):
+def test_a_downgrade_of_what_is_not_held_is_refused(client, nodes):
     lock = client.lock("report")
     with pytest.raises(libredlock.NotHeld):
         lock.downgrade()
@@ -60,7 +60,7 @@ def test_a_downgrade_of_what_is_not_held(client, nodes):
         adopted.downgrade()
 
 
-def test_a_downgrade_inside_of_an_outer_section(client):
+def test_a_downgrade_inside_of_an_outer_section_is_refused(client):
     tree = client.rlock("tree")
     with tree:
         with tree:
@@ -73,13 +73,13 @@ def test_a_downgrade_inside_of_an_outer_section(client):
     assert client.status("tree").verdict == "free"
 
 
-def test_who_holds_one_of_several(client, nodes):
+def test_busy_names_who_holds_one_of_several(client, nodes):
     with libredlock.Client(nodes.urls, client_name="reporter", **CALM) as reporter, reporter.lock("c"):
         for resources in (["a", "c"], ["c", "a"]):
             assert busy(client.lock(resources, wait=0).__enter__).held_by.client_name == "reporter"
 
 
-def test_several_resources(client):
+def test_several_resources_are_held_together_or_not_at_all(client):
     with client.lock(["a", "b"]) as both:
         assert both.resource == ("a", "b")
         assert client.status("b").token == both.token
@@ -106,7 +106,7 @@ def test_a_text_is_one_resource(client):
     ({"a", "b"}, TypeError, "list or tuple"),
     (7, TypeError, "list or tuple"),
 ])
-def test_resources_that_are_refused(client, resource, kind, words):
+def test_wrong_resources_are_refused(client, resource, kind, words):
     with pytest.raises(kind, match=words):
         client.lock(resource)
 
@@ -117,7 +117,7 @@ def test_a_fence_is_refused_with_them(client, resource, options):
         client.lock(resource, fence=True, **options)
 
 
-def test_asyncio(on_client, nodes):
+def test_readers_and_several_resources_work_in_asyncio(on_client, nodes):
     async def body(client):
         async with client.lock("report", shared=True), client.lock("report", shared=True):
             assert (await client.status("report")).held_by.readers == 2

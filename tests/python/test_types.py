@@ -37,14 +37,14 @@ def mypy(cache):
 
 @needs("mypy")
 @pytest.mark.slow
-def test_mypy(tmp_path):
+def test_mypy_accepts_the_package_and_its_examples(tmp_path):
     check(*mypy(tmp_path), "-p", "libredlock")
     check(*mypy(tmp_path), str(HERE / "examples.py"))
 
 
 @needs("pyright")
 @pytest.mark.slow
-def test_pyright(tmp_path):
+def test_pyright_accepts_the_package_and_its_examples(tmp_path):
     check("pyright", "--pythonpath", sys.executable, str(HERE / "examples.py"), str(PACKAGE))
 
 

@@ -30,7 +30,7 @@ def test_a_function_runs_while_the_lock_is_held(client):
     assert list(inspect.signature(report).parameters) == ["user_id", "day"]
 
 
-def test_defaults_attributes_formats_and_methods(client):
+def test_the_resource_has_defaults_attributes_and_formats(client):
     class Order:
         id = 42
 
@@ -44,7 +44,7 @@ def test_defaults_attributes_formats_and_methods(client):
     assert Service().handle(Order())
 
 
-def test_bytes_and_plain_names(client):
+def test_bytes_and_escaped_braces_are_plain_names(client):
     @client.with_lock(b"{raw}")
     def raw():
         return held(client, b"{raw}")
@@ -186,7 +186,7 @@ def test_busy_of_the_function_itself_leaves(client):
     assert not held(client, "r")
 
 
-def test_on_busy_of_a_generator(client, other):
+def test_a_generator_skips_or_raises_on_busy(client, other):
     def numbers():
         yield 1
 
@@ -260,7 +260,7 @@ def test_the_decorator_without_a_resource_is_refused_in_words(client):
         function()
 
 
-def test_on_lost_of_a_decorated_function(client, nodes):
+def test_on_lost_is_called_for_a_decorated_function(client, nodes):
     lost = threading.Event()
 
     @client.with_lock("r", **short(0.4), renew=False, on_lost=lambda lock: lost.set())
