@@ -30,7 +30,7 @@ def test_prints_the_token_and_leaves_the_lock(redlock, nodes):
     assert all(10000 < node.pttl("orders:42") <= 20000 for node in nodes if node.get("orders:42"))
 
 
-def test_json(redlock, nodes):
+def test_json_has_the_token_and_every_vote(redlock, nodes):
     done, answer = redlock.json("acquire", "--ttl", "10s", "orders:42")
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
     assert answer["resource"] == "orders:42" and answer["status"] == "OK" and TOKEN.match(answer["token"])
@@ -50,7 +50,7 @@ def test_busy_names_every_node(redlock, nodes):
 
 
 @pytest.mark.parametrize("wait", [("-n",), ("--no-wait",), ("-w", "0")])
-def test_short_forms_of_one_attempt(redlock, wait):
+def test_short_forms_of_one_attempt_do_not_wait(redlock, wait):
     redlock.acquire("orders:42", "--ttl", "30s")
     assert redlock("acquire", *CALM, "--ttl", "20s", *wait, "orders:42").returncode == BUSY
 
@@ -80,7 +80,7 @@ def test_busy_says_which_client_holds_it(redlock, wait):
     assert "held_by" not in redlock.json("status", "orders:42")[1]
 
 
-def test_no_holder_info(redlock):
+def test_no_holder_info_hides_the_holder(redlock):
     redlock.acquire("orders:42", "--no-holder-info")
     done, answer = redlock.json("acquire", "orders:42")
     assert done.returncode == BUSY and "held by others" in answer["message"] and "held_by" not in answer
@@ -119,7 +119,7 @@ def test_verbose_says_what_it_waits_for(redlock):
     assert done.returncode == 0 and re.fullmatch(r"redlock: acquired the lock after \d.*\n", done.stderr)
 
 
-def test_busy_in_json(redlock, nodes):
+def test_busy_in_json_has_every_vote_and_no_token(redlock, nodes):
     redlock.acquire("orders:42")
     done, answer = redlock.json("acquire", "orders:42")
     assert (done.returncode, answer["status"], answer["validity_ms"]) == (BUSY, "BUSY", 0)
@@ -177,7 +177,7 @@ def test_resource_is_bytes(redlock, nodes):
     assert any(node.command("EXISTS", resource) == 1 for node in nodes)
 
 
-def test_resource_of_other_letters(redlock, nodes):
+def test_a_resource_may_have_letters_of_any_language(redlock, nodes):
     _, answer = redlock.json("acquire", "Straße ☃")
     assert answer["resource"] == "Straße ☃"
     assert any(node.command("EXISTS", "Straße ☃".encode()) == 1 for node in nodes)

@@ -80,7 +80,7 @@ OPTIONS = [name for name, _ in options_of_the_library() if "_" in name]
     (("acquire", "--node", "http://127.0.0.1:1", "x"), ["--node", "http://127.0.0.1:1", "redis://"]),
     (("acquire", "--node", "redis://127.0.0.1:1", "--node", "redis://127.0.0.1:1", "x"), ["127.0.0.1:1"]),
 ])
-def test_refused_in_one_line(redlock, nodes, args, words):
+def test_wrong_arguments_are_refused_in_one_line(redlock, nodes, args, words):
     done = redlock(*args)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1), done.stderr
     assert done.stderr.startswith("redlock: ")
@@ -108,12 +108,12 @@ def test_password_stays_secret(redlock):
 
 
 @pytest.mark.parametrize("ttl, ttl_ms", [("1500ms", 1500), ("2s", 2000), ("0.5m", 30000), ("1.25s", 1250)])
-def test_durations(redlock, nodes, ttl, ttl_ms):
+def test_durations_have_units_and_fractions(redlock, nodes, ttl, ttl_ms):
     assert redlock("acquire", "--ttl", ttl, "x").returncode == 0
     assert max(node.pttl("x") for node in nodes) in range(ttl_ms - 1000, ttl_ms + 1)
 
 
-def test_hours(redlock, nodes):
+def test_a_duration_may_be_hours(redlock, nodes):
     nodes.bootstrap(max_ttl=86400)
     assert redlock("acquire", "--ttl", "1h", "--max-ttl", "24h", "x").returncode == 0
     assert max(node.pttl("x") for node in nodes) in range(3590000, 3600001)
@@ -129,7 +129,7 @@ def test_every_option_is_a_flag(redlock):
 
 
 @pytest.mark.parametrize("args", [("--help",), ("-h",), ("help",)])
-def test_overview(redlock, args):
+def test_the_overview_names_the_commands(redlock, args):
     done = redlock(*args)
     assert (done.returncode, done.stderr) == (0, "")
     assert all("redlock " + name in done.stdout for name in ("run", "acquire", "extend", "release", "status"))
@@ -150,11 +150,11 @@ def test_overview_describes_each_command_in_one_line(redlock):
 
 
 @pytest.mark.parametrize("form", [("help", "acquire"), ("--help", "acquire"), ("acquire", "--help"), ("acquire", "-h")])
-def test_forms_of_help(redlock, form):
+def test_all_forms_of_help_show_the_same(redlock, form):
     assert redlock(*form).stdout == redlock("acquire", "--help").stdout != redlock("--help").stdout
 
 
-def test_help_of_what_is_no_command(redlock):
+def test_help_of_what_is_no_command_is_refused(redlock):
     done = redlock("help", "aquire")
     assert (done.returncode, done.stderr) == (USAGE, "redlock: there is no command 'aquire'; did you mean acquire?\n")
 
@@ -191,7 +191,7 @@ def test_help_fits_the_terminal(terminal, columns, longest):
 
 
 @pytest.mark.parametrize("name", ["run", "acquire", "extend", "release", "status"])
-def test_help_of_a_command(redlock, name):
+def test_help_of_a_command_shows_its_usage_and_flags(redlock, name):
     done = redlock(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: redlock " + name) and "--node" in done.stdout and "--json" in done.stdout
@@ -209,7 +209,7 @@ def test_unlimited_hold_is_in_the_help_of_run(redlock):
 
 
 @pytest.mark.parametrize("form", ["--version", "-V", "version"])
-def test_version(redlock, form):
+def test_all_forms_of_version_show_it(redlock, form):
     import rl
     assert redlock(form).stdout == "redlock %s\n" % rl.ffi.string(rl.lib.redlock_version()).decode()
 
@@ -217,7 +217,7 @@ def test_version(redlock, form):
 @pytest.mark.parametrize("args", [("acquire", "--json", "--ttl", "30", "x"), ("acquire", "--tll", "1s", "--json", "x"),
                                   ("status", "--json"), ("aquire", "x", "--json"), ("release", "--json", "x"),
                                   ("acquire", "--json", "--node", "http://x", "x"), ("run", "--json", "x")])
-def test_refusals_in_json(redlock, args):
+def test_refusals_are_reported_in_json_too(redlock, args):
     done = redlock(*args)
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["status"], done.stdout.count("\n")) == (USAGE, "INVALID", 1)

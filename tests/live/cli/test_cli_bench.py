@@ -38,7 +38,7 @@ def test_cycles_are_counted_and_timed(redlock, nodes, args, threads, in_flight):
 
 
 @pytest.mark.parametrize("workers", [["--threads", "4"], ["--in-flight", "4"]])
-def test_contention(redlock, nodes, workers):
+def test_workers_wait_for_one_resource(redlock, nodes, workers):
     report = bench(redlock, *workers, "--resources", "1")
     assert report["resources"] == 1 and report["cycles"] > 0
     assert report["statuses"] == {"OK": report["cycles"]}
@@ -51,7 +51,7 @@ def test_what_is_busy_is_counted(redlock, nodes):
     assert report["statuses"]["BUSY"] > 0 and report["statuses"]["OK"] == report["cycles"]
 
 
-def test_the_table(redlock, nodes):
+def test_the_table_has_every_cycle_in_a_bar(redlock, nodes):
     done = redlock("bench", "--for", "1s", "--threads", "2")
     lines = done.stdout.splitlines()
     first = re.match(r"(\d+) cycles of acquire and release in \d\.\d s: \d+ per second, 2 threads on 2 resources",
@@ -115,7 +115,7 @@ def test_it_ends_before_an_acquisition_has_failed(redlock, nodes, workers):
     assert done.returncode == UNAVAILABLE and "no lock was acquired: " in done.stderr and done.stdout == ""
 
 
-def test_nodes_that_refuse(redlock, make_cluster):
+def test_nodes_that_refuse_end_it_in_words(redlock, make_cluster):
     servers = make_cluster(1, password="s3cret")
     redlock.env["REDLOCK_NODES"] = servers[0].url.replace("s3cret", "wr0ng")
     done = redlock("bench", "--for", "2s")

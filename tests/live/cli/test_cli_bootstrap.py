@@ -98,7 +98,7 @@ def test_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
     assert markers(nodes) == [None] * 5
 
 
-def test_refused_without_a_terminal_to_confirm(redlock, nodes):
+def test_it_is_refused_without_a_terminal_to_confirm(redlock, nodes):
     done = redlock("bootstrap")
     assert (done.returncode, done.stdout) == (USAGE, "") and "--new" in done.stderr and "--yes" in done.stderr
     assert markers(nodes) == [None] * 5
@@ -120,7 +120,7 @@ def now_ms(node):
     return int(node.command("TIME")[0]) * 1000
 
 
-def test_the_question_before_the_number_is_raised(redlock, terminal, nodes):
+def test_it_asks_before_the_number_is_raised(redlock, terminal, nodes):
     """A node that waits for its vote is no part of it."""
     assert redlock("bootstrap", "--new").returncode == 0
     nodes[0].flush()
@@ -137,7 +137,7 @@ def test_the_question_before_the_number_is_raised(redlock, terminal, nodes):
     assert fields_of(nodes) == [None, [since, 5, 3600000]] + 3 * [[0, 5, 3600000]]
 
 
-def test_the_question_before_the_number_is_lowered(redlock, terminal, nodes):
+def test_it_asks_before_the_number_is_lowered(redlock, terminal, nodes):
     assert redlock("bootstrap", "--new", "--max-ttl", "1h").returncode == 0
     assert redlock("bootstrap", "--yes").returncode == REFUSED_CONFIG
     set_fields(nodes[4], since=now_ms(nodes[4]))
@@ -151,7 +151,7 @@ def test_the_question_before_the_number_is_lowered(redlock, terminal, nodes):
     assert markers(nodes)[4] == before
 
 
-def test_the_question_about_another_list(redlock, terminal, nodes):
+def test_it_asks_about_another_list(redlock, terminal, nodes):
     assert redlock("bootstrap", "--new", "--max-ttl", "2m").returncode == 0
     for node in nodes[:3]:
         set_fields(node, nodes=3)
@@ -229,7 +229,7 @@ def test_a_long_yes_answers_one_question(redlock, terminal, nodes):
     assert fields_of(nodes)[0][2] == 60000 and fields_of(nodes)[1][2] == 120000
 
 
-def test_a_node_that_loses_its_keys_while_the_question_stands(redlock, terminal, make_cluster):
+def test_a_node_that_loses_its_keys_meanwhile_is_left_alone(redlock, terminal, make_cluster):
     """Nobody was asked about it; the holder has it and the second node."""
     cluster = make_cluster(3)
     redlock.env["REDLOCK_NODES"] = cluster.nodes_env
@@ -253,7 +253,7 @@ def test_a_node_that_loses_its_keys_while_the_question_stands(redlock, terminal,
     (["--replace", "--yes"], lambda node: set_fields(node, since=now_ms(node), number=20000), [None, 3, 60000]),
     (["--replace", "--yes"], lambda node: set_fields(node, number=90000), [0, 3, 60000]),
 ], ids=["yes", "new", "raise", "raise-quarantined", "lower"])
-def test_a_plan_that_is_cut_off(redlock, make_cluster, proxy, cut, flags, prepare, done):
+def test_a_plan_that_is_cut_off_is_ended_by_the_next_call(redlock, make_cluster, proxy, cut, flags, prepare, done):
     """At any of its writes, by kill -9: each marker is as it was or as it was planned, and the next call ends it."""
     cluster = make_cluster(3)
     redlock.env["REDLOCK_NODES"] = cluster.nodes_env
@@ -285,7 +285,7 @@ def test_a_plan_that_is_cut_off(redlock, make_cluster, proxy, cut, flags, prepar
         assert fields_of(cluster) == planned
 
 
-def test_a_node_that_is_down(redlock, make_cluster):
+def test_a_node_that_is_down_is_named(redlock, make_cluster):
     cluster = make_cluster(3)
     cluster[2].kill()
     redlock.env["REDLOCK_NODES"] = cluster.nodes_env
@@ -307,7 +307,7 @@ def test_a_key_that_is_no_marker_is_left_alone(redlock, nodes):
     assert nodes[0].get("libredlock:m") == b"mine" and None not in markers(nodes)
 
 
-def test_in_json(redlock, nodes):
+def test_json_says_what_was_found_and_done(redlock, nodes):
     nodes[0].set("libredlock:m", "mine")
     done = redlock("bootstrap", "--yes", "--json")
     report = json.loads(done.stdout)
@@ -332,7 +332,7 @@ def test_new_leaves_nodes_alone_that_were_restarted(redlock, make_cluster):
     assert "`redlock bootstrap`, which asks" in done.stderr and markers(cluster) == before
 
 
-def test_new_where_a_program_was_first(redlock, nodes):
+def test_new_leaves_nodes_alone_where_a_program_was_first(redlock, nodes):
     assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == UNAVAILABLE
     done = redlock("bootstrap", "--new", "--max-ttl", "1m")
     assert done.returncode == 0 and "used before" not in done.stderr
@@ -340,7 +340,7 @@ def test_new_where_a_program_was_first(redlock, nodes):
     assert "`redlock bootstrap`, which asks whether a lock is live, lets these nodes vote at once" in done.stderr
 
 
-def test_new_on_the_day_of_a_replacement(redlock, nodes):
+def test_new_registers_the_node_that_was_replaced(redlock, nodes):
     assert redlock("bootstrap", "--new").returncode == 0
     nodes[0].flush()
     done = redlock("bootstrap", "--new")
@@ -348,14 +348,14 @@ def test_new_on_the_day_of_a_replacement(redlock, nodes):
     assert done.stdout.count("votes already") == 4
 
 
-def test_new_with_what_contradicts_it(redlock, nodes):
+def test_new_is_refused_with_what_contradicts_it(redlock, nodes):
     for flag in ("--yes", "--replace"):
         done = redlock("bootstrap", "--new", flag)
         assert done.returncode == USAGE and "--new" in done.stderr
     assert markers(nodes) == [None] * 5
 
 
-def test_the_number_at_the_end_of_the_list(redlock, nodes):
+def test_the_number_may_stand_at_the_end_of_the_list(redlock, nodes):
     redlock.env["REDLOCK_NODES"] += "?max_ttl=5m"
     assert redlock("bootstrap", "--new").returncode == 0
     assert [marker.split()[6] for marker in markers(nodes)] == 5 * [b"300000"]
@@ -365,14 +365,14 @@ def test_the_number_at_the_end_of_the_list(redlock, nodes):
     assert done.returncode == USAGE and "--max-ttl is 1m, and the list of nodes ends in max_ttl=" in done.stderr
 
 
-def test_a_ttl_above_the_number(redlock, nodes):
+def test_a_ttl_above_the_number_is_refused_with_advice(redlock, nodes):
     done = redlock("acquire", "--ttl", "1h", "orders:42")
     assert done.returncode == USAGE
     assert done.stderr == ("redlock: --ttl 1h is above --max-ttl, 30s: renew a shorter lock, or give all programs of "
                            "these nodes a --max-ttl of 1h (a node that loses its keys is out for as long)\n")
 
 
-def test_the_number_of_the_environment(redlock, nodes):
+def test_the_number_may_come_from_the_environment(redlock, nodes):
     redlock.env["REDLOCK_MAX_TTL_MS"] = "3600000"
     assert redlock("bootstrap", "--new").returncode == 0
     assert redlock("acquire", "--guard", "marker", "--ttl", "1h", "orders:42").returncode == 0
@@ -381,7 +381,7 @@ def test_the_number_of_the_environment(redlock, nodes):
     assert done.returncode == USAGE and "REDLOCK_MAX_TTL_MS" in done.stderr
 
 
-def test_what_it_does_not_take(redlock):
+def test_what_it_does_not_take_is_refused(redlock):
     for words in (["orders:42"], ["--guard", "off"], ["--ttl", "1s"], ["--ne"]):
         done = redlock("bootstrap", "--yes", *words)
         assert done.returncode == USAGE and done.stdout == ""

@@ -30,7 +30,7 @@ def run(*command):
 
 
 @pytest.mark.parametrize("complete", [bash, fish])
-def test_commands_and_flags(complete):
+def test_commands_and_flags_are_completed(complete):
     assert sorted(complete("redlock", "r")) == ["release", "run"]
     assert sorted(complete("redlock", "help", "r")) == ["release", "run"]
     assert complete("redlock", "run", "--kee") == ["--keep"]
@@ -40,7 +40,7 @@ def test_commands_and_flags(complete):
 
 
 @pytest.mark.parametrize("complete", [bash, fish])
-def test_values(complete):
+def test_values_of_flags_are_completed(complete):
     assert sorted(complete("redlock", "acquire", "--wake", "p")) == ["poll", "push"]
     assert complete("redlock", "acquire", "--guard", "ext") == ["external"]
 
@@ -55,7 +55,7 @@ def test_values_are_those_that_the_help_lists(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("complete", [bash, fish])
-def test_files(complete, tmp_path):
+def test_names_of_files_are_completed(complete, tmp_path):
     (tmp_path / "nodes.conf").write_text("")
     assert complete("redlock", "run", "--config", str(tmp_path / "no")) == [str(tmp_path / "nodes.conf")]
 
@@ -81,6 +81,6 @@ def zsh(tmp_path):
     ("redlock run --wake pus\t", "redlock run --wake push "),
     ("redlock run r -- printen\t", "redlock run r -- printenv "),
 ])
-def test_zsh(zsh, typed, completed):
+def test_zsh_completes_commands_flags_and_values(zsh, typed, completed):
     zsh.type(typed)
     zsh.expect(completed)

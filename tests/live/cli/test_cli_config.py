@@ -33,7 +33,7 @@ def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
         assert 20000 < max(node.pttl("lock:x") for node in nodes) <= 25000
 
 
-def test_file_named_in_the_environment(redlock, nodes, file):
+def test_the_environment_may_name_the_file(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
     assert redlock("acquire", *CALM, "x", env=without_nodes(redlock, REDLOCK_CONFIG=str(file))).returncode == 0
 
@@ -69,14 +69,14 @@ def instead(tmp_path, file):
     return {"LD_PRELOAD": str(shim), "INSTEAD": str(file)}
 
 
-def test_file_of_the_machine(redlock, nodes, file, instead):
+def test_the_file_of_the_machine_is_read_by_default(redlock, nodes, file, instead):
     file.write_text(nodes_line(nodes))
     assert redlock("acquire", *CALM, "x", env=without_nodes(redlock, **instead)).returncode == 0
     done = redlock("acquire", *CALM, "x", env=without_nodes(redlock, REDLOCK_CONFIG="", **instead))
     assert done.returncode == USAGE and "no nodes are given" in done.stderr, "an empty name is no file"
 
 
-def test_machine_without_a_file(redlock, nodes, instead):
+def test_a_machine_needs_no_file(redlock, nodes, instead):
     env = without_nodes(redlock, REDLOCK_NODES=redlock.env["REDLOCK_NODES"], **instead)
     assert redlock("acquire", *CALM, "x", env=env).returncode == 0
 
@@ -118,14 +118,14 @@ def test_value_unused_by_the_command_is_still_checked(redlock, file):
 
 
 @pytest.mark.parametrize("how", ["flag", "environment"])
-def test_file_that_is_not_there(redlock, tmp_path, how):
+def test_a_file_that_is_not_there_is_refused(redlock, tmp_path, how):
     path = str(tmp_path / "missing")
     flag, env = (("--config", path), redlock.env) if how == "flag" else ((), dict(redlock.env, REDLOCK_CONFIG=path))
     done = redlock("acquire", *flag, "x", env=env)
     assert (done.returncode, done.stderr) == (USAGE, "redlock: %s cannot be read: No such file or directory\n" % path)
 
 
-def test_file_that_can_not_be_read(redlock, tmp_path):
+def test_a_file_that_cannot_be_read_is_refused(redlock, tmp_path):
     done = redlock("acquire", "--config", str(tmp_path), "x")
     assert (done.returncode, done.stderr) == (USAGE, "redlock: %s cannot be read: Is a directory\n" % tmp_path)
 
@@ -151,7 +151,7 @@ def test_library_warning_is_printed_once_on_stderr(redlock, nodes, tmp_path):
         "redlock: warning: --password-file is readable by others (mode 0644): %s" % secret]
 
 
-def test_no_warning_without_a_password(redlock, nodes, file):
+def test_a_file_without_a_password_is_not_warned_of(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
     file.chmod(0o644)
     assert redlock("status", *CALM, "--config", str(file), "x", env=without_nodes(redlock)).stderr == ""

@@ -44,7 +44,7 @@ def test_all_nodes_may_vote(redlock, nodes):
                          r" +[+-]\d+ ms +\d+$" % re.escape(version), line), line
 
 
-def test_what_the_guard_goes_by(redlock, nodes):
+def test_it_shows_what_the_guard_goes_by(redlock, nodes):
     assert redlock("bootstrap", "--yes").returncode == 0
     nodes[0].command("DEL", MARKER)
 
@@ -58,7 +58,7 @@ def test_what_the_guard_goes_by(redlock, nodes):
     assert guards("--guard", "off") == 5 * [("off", True)] and guards("--guard", "external") == 5 * [("external", True)]
 
 
-def test_the_clock_of_a_server(redlock, make_cluster, tmp_path):
+def test_a_clock_that_is_ahead_is_reported(redlock, make_cluster, tmp_path):
     clocks = Clocks(tmp_path)
     servers = make_cluster(3, server=clocks.servers(3)).nodes
     redlock.env["REDLOCK_NODES"] = ",".join(server.url for server in servers)
@@ -106,7 +106,7 @@ def no_marker(nodes):
     nodes[1].set(MARKER, "mine")
 
 
-def test_a_node_whose_memory_is_full(redlock, nodes):
+def test_a_node_whose_memory_is_full_has_no_vote(redlock, nodes):
     """Its role and policy allow it to vote, but there is no room for a key."""
     nodes[1].config_set("maxmemory", "500kb")
     done = redlock("doctor", "--no-write")
@@ -150,7 +150,7 @@ AOF = "it cannot write its append-only file (aof_last_write_status err): it gran
 
 @pytest.mark.parametrize("option, why", [([], "it refuses to store a key: MISCONF Errors writing to the AOF file: "),
                                          (["--no-write"], AOF)])
-def test_nodes_whose_disk_is_full(redlock, full_disks, option, why):
+def test_nodes_whose_disk_is_full_have_no_vote(redlock, full_disks, option, why):
     redlock.env["REDLOCK_NODES"] = ",".join(full_disks.urls)
     assert redlock.once("acquire", "orders:42").returncode == UNAVAILABLE
     done = redlock("doctor", *option)
@@ -177,7 +177,7 @@ def mend_snapshot(node):
 @pytest.mark.parametrize("option, words", [
     ([], "it refuses to store a key: MISCONF "),
     (["--no-write"], "its last snapshot failed (rdb_last_bgsave_status err)")])
-def test_a_node_whose_snapshots_fail(redlock, nodes, option, words):
+def test_a_node_whose_snapshots_fail_has_no_vote(redlock, nodes, option, words):
     try:
         failed_snapshot(nodes[0])
         done = redlock("doctor", *option)
@@ -203,7 +203,7 @@ def no_right_to_set(node):
     (too_few_replicas, "NOREPLICAS ", "start the replicas, or lower min-replicas-to-write"),
     (no_right_to_set, "NOPERM ", "give the user the permissions that docs/redlock.md lists"),
 ])
-def test_what_only_a_write_shows(redlock, nodes, harm, why, advice):
+def test_it_finds_what_only_a_write_shows(redlock, nodes, harm, why, advice):
     harm(nodes[3])
     done = redlock("doctor")
     line, said, advised = rows(done.stdout)[nodes[3].name]
@@ -212,7 +212,7 @@ def test_what_only_a_write_shows(redlock, nodes, harm, why, advice):
     assert advised == "advice: " + advice
 
 
-def test_a_user_of_some_keys_only(redlock, nodes):
+def test_a_user_of_some_keys_only_is_no_fault(redlock, nodes):
     """What the probe's name is refused for says nothing of the locks' names."""
     nodes[2].command("ACL", "SETUSER", "default", "resetkeys", "~orders:*", "~libredlock:m")
     done = redlock("doctor")
@@ -220,7 +220,7 @@ def test_a_user_of_some_keys_only(redlock, nodes):
 
 
 @pytest.mark.parametrize("option, sets", [([], 1), (["--no-write"], 0)])
-def test_what_it_stores(redlock, nodes, option, sets):
+def test_it_stores_one_key_for_a_second_or_none(redlock, nodes, option, sets):
     nodes.bootstrap(key_prefix="app:")
     monitors = [node.connect() for node in nodes]
     for monitor in monitors:
@@ -247,7 +247,7 @@ def test_what_it_stores(redlock, nodes, option, sets):
     (marker_of_others, "its marker names 3 nodes", "correct this program's list of nodes"),
     (no_marker, "is not a marker of this library", "use a key_prefix of your own"),
 ])
-def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advice):
+def test_a_node_that_its_configuration_rules_out_is_refused(redlock, nodes, harm, words, advice):
     assert redlock("bootstrap", "--yes", *PATIENT).returncode == 0
     try:
         harm(nodes)
@@ -265,7 +265,7 @@ def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advi
     assert re.sub(" +", " ", shown.get(harm, "")) in re.sub(" +", " ", line)
 
 
-def test_a_node_of_a_cluster(redlock, make_cluster):
+def test_a_node_of_a_cluster_is_refused(redlock, make_cluster):
     """Its slots are not served, which is its first message."""
     server = make_cluster(1, cluster_enabled=True, bootstrapped=False)[0]
     redlock.env["REDLOCK_NODES"] = server.url
@@ -276,7 +276,7 @@ def test_a_node_of_a_cluster(redlock, make_cluster):
         assert advised == "advice: use servers with cluster-enabled no", why
 
 
-def test_nodes_that_are_down(redlock, nodes):
+def test_nodes_that_are_down_are_counted_out(redlock, nodes):
     assert redlock("bootstrap", "--yes").returncode == 0
     for node in nodes.nodes[:2]:
         node.kill()
@@ -290,7 +290,7 @@ def test_nodes_that_are_down(redlock, nodes):
     assert done.stdout.splitlines()[-1] == "2 of 5 nodes may vote and 3 are needed: no lock is granted"
 
 
-def test_a_node_that_hangs(redlock, nodes):
+def test_a_node_that_hangs_is_explained_by_a_page(redlock, nodes):
     nodes[0].stop()
     done = redlock("doctor", "--connect-timeout", "3s")
     nodes[0].cont()
@@ -301,7 +301,7 @@ def test_a_node_that_hangs(redlock, nodes):
     assert anchor and f'<a id="{anchor[1]}">' in PAGE.read_text(), page
 
 
-def test_one_server_under_two_addresses(redlock, nodes, proxy):
+def test_one_server_under_two_addresses_is_found(redlock, nodes, proxy):
     relay = proxy(nodes[0])
     redlock.env["REDLOCK_NODES"] = ",".join([nodes[0].url, relay.url, nodes[1].url])
     nodes.bootstrap(nodes=nodes.nodes[:3])
@@ -346,7 +346,7 @@ def test_no_password_is_printed(redlock, nodes, make_cluster):
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["status", "orders:42"]])
-def test_figures_for_prometheus(redlock, nodes, command):
+def test_metrics_show_which_nodes_vote(redlock, nodes, command):
     nodes[0].kill()
     done = redlock(*command, "--metrics")
     lines = done.stdout.splitlines()
@@ -355,7 +355,7 @@ def test_figures_for_prometheus(redlock, nodes, command):
 
 @pytest.mark.parametrize("resource, label", [("orders:42", "orders:42"), ('a"b\\c\nd', r'a\"b\\c\nd'),
                                              ("\u20ac", "\u20ac"), (b"a\xff", "a?")])
-def test_figures_of_a_resource(redlock, nodes, resource, label):
+def test_metrics_show_verdict_and_end_of_a_resource(redlock, nodes, resource, label):
     def verdict_and_remaining():
         lines = redlock("status", "--metrics", resource).stdout.splitlines()
         assert 'redlock_node_votes_now{node="%s"} 1' % nodes[0].name in lines
@@ -380,7 +380,7 @@ def test_operands_are_refused(redlock):
     assert done.returncode == USAGE and "unexpected argument 'orders:42'" in done.stderr
 
 
-def test_output_that_cannot_be_written(redlock):
+def test_output_that_cannot_be_written_is_an_error(redlock):
     with open("/dev/full", "w") as full:
         done = subprocess.run([*redlock.start("--version").args[:1], "doctor"], env=redlock.env,
                               stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
@@ -397,7 +397,7 @@ def test_a_quarantined_node_has_a_vote_of_its_own(redlock, make_cluster):
     assert "UNREACHABLE" not in votes
 
 
-def test_a_table_that_fits_80_columns(redlock, nodes):
+def test_the_table_fits_80_columns(redlock, nodes):
     done = redlock("doctor")
     assert done.stdout.splitlines()[0].split() == "NODE VOTES STATE RTT SERVER GUARD MAX TTL CLOCK".split()
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -406,7 +406,7 @@ def test_a_table_that_fits_80_columns(redlock, nodes):
 
 @pytest.mark.parametrize("environment, coloured", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True),
                                                    ({"TERM": "dumb"}, False)])
-def test_colours_on_a_terminal(terminal, redlock, nodes, environment, coloured):
+def test_a_terminal_shows_colours_unless_it_has_none(terminal, redlock, nodes, environment, coloured):
     redlock.env.update({"TERM": "xterm", **environment})
     nodes[0].kill()
     program = terminal("doctor")
@@ -415,12 +415,12 @@ def test_colours_on_a_terminal(terminal, redlock, nodes, environment, coloured):
     assert coloured or "\x1b" not in program.seen
 
 
-def test_no_colours_in_a_file(redlock, nodes):
+def test_a_file_has_no_colours(redlock, nodes):
     redlock.env["TERM"] = "xterm"
     assert "\x1b" not in redlock("doctor").stdout
 
 
-def test_the_number_of_each_node(redlock, make_cluster):
+def test_it_shows_the_number_of_each_node(redlock, make_cluster):
     """One was away when it was changed."""
     servers = make_cluster(3, bootstrapped=False)
     redlock.env.update(REDLOCK_NODES=",".join(servers.urls), REDLOCK_MAX_TTL_MS="20000", REDLOCK_GUARD="marker")
@@ -464,7 +464,7 @@ def test_a_program_with_a_smaller_number_is_refused_in_words(redlock, make_clust
     assert done.stdout.count("advice: give all programs of these nodes the same max_ttl_ms") == 3
 
 
-def test_a_quarantine_with_reason_and_end(redlock, make_cluster):
+def test_a_quarantine_is_shown_with_reason_and_end(redlock, make_cluster):
     servers = make_cluster(3, bootstrapped=False)
     redlock.env.update(REDLOCK_NODES=",".join(servers.urls), REDLOCK_MAX_TTL_MS="30000", REDLOCK_GUARD="marker")
     assert redlock("bootstrap", "--new").returncode == 0

@@ -48,7 +48,7 @@ def test_watch_refreshes_the_table_in_place(terminal, nodes):
     (50, 40, "\x1b\\[13A\x1b\\[J"),  # the heading and the nodes take two lines each, whatever the colours
     (7, 200, "\x1b\\[H\x1b\\[J"),    # it began above what is shown
 ])
-def test_watch_on_a_small_terminal(terminal, nodes, rows, columns, refresh):
+def test_watch_refreshes_a_small_terminal(terminal, nodes, rows, columns, refresh):
     program = terminal("doctor", "--watch")
     fcntl.ioctl(program.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     program.expect(r"all 5 nodes may vote\r\n")
@@ -57,7 +57,7 @@ def test_watch_on_a_small_terminal(terminal, nodes, rows, columns, refresh):
     assert program.wait() == -signal.SIGINT
 
 
-def test_watch_in_json(redlock, nodes):
+def test_watch_writes_json_as_lines(redlock, nodes):
     """A line each time, for programs that read them."""
     watching = redlock.start("doctor", "--watch", "--json")
     lines = read_until(watching.stdout, "}\n{").splitlines()

@@ -50,7 +50,7 @@ def with_ports(text, nodes):
     return re.sub(r"-h 10\.0\.0\.(\d)", lambda found: f"-p {nodes[int(found.group(1)) - 1].port}", text)
 
 
-def test_two_minutes_of_readme(type_in, nodes, redlock):
+def test_two_minutes_of_readme_work_as_shown(type_in, nodes, redlock):
     (block,) = [block.text for block in blocks(section("README.md", "Try it in two minutes"))]
     lines = [line[2:] for line in block.splitlines() if line.startswith("$ redlock ")]
     begin, second, status = lines
@@ -68,7 +68,7 @@ def test_two_minutes_of_readme(type_in, nodes, redlock):
     assert re.search(r"^redlock: held by libredlock \(pid \d+ on [\w-]+\) for \d", block, re.M)
 
 
-def test_bootstrap_of_guard_md(type_in, three, nodes):
+def test_bootstrap_asks_what_guard_md_shows(type_in, three, nodes):
     for node in three:
         node.flush()
     question, *_ = typed("docs/guard.md", "`redlock bootstrap`").splitlines()
@@ -87,7 +87,7 @@ def test_bootstrap_of_guard_md(type_in, three, nodes):
 @pytest.mark.parametrize("page, heading, language", [
     ("docs/guard.md", "The number", "sh"),
     ("docs/nodes.md", "`max_ttl_ms`: the longest lease, and the length of a quarantine", "text")])
-def test_a_list_that_ends_in_max_ttl(type_in, three, nodes, page, heading, language):
+def test_a_list_that_ends_in_max_ttl_works_as_shown(type_in, three, nodes, page, heading, language):
     (line,) = typed(page, heading, language).split()
     *_, number = line.partition("?")
     nodes.bootstrap(nodes=three, max_ttl={"max_ttl=5m": 300, "max_ttl=10m": 600}[number])
@@ -96,7 +96,7 @@ def test_a_list_that_ends_in_max_ttl(type_in, three, nodes, page, heading, langu
     assert said.endswith("all 3 nodes may vote\n"), said
 
 
-def test_numbers_of_fencing_md(type_in, three):
+def test_numbers_are_raised_as_fencing_md_shows(type_in, three):
     up, *_ = typed("docs/fencing.md", "A number that the store should not have seen").splitlines()
     text = section("docs/fencing.md", "A number that the store should not have seen")
     get, delete = re.findall(r"`(redis-cli -h [^`]* (?:GET|DEL) [^`]*)`", text)
@@ -107,7 +107,7 @@ def test_numbers_of_fencing_md(type_in, three):
     assert said.endswith('"1799999999000001"\n(integer) 1\n'), said
 
 
-def test_tls_of_tls_md(type_in, make_cluster, authority, tmp_path):
+def test_tls_md_runs_a_job_as_shown(type_in, make_cluster, authority, tmp_path):
     tls = authority.issue()
     cluster = make_cluster(3, tls=tls)
     command, _ = typed("docs/tls.md", "TLS").split("\n\n", 1)
@@ -118,14 +118,14 @@ def test_tls_of_tls_md(type_in, make_cluster, authority, tmp_path):
     assert said.endswith("reported under report\n")
 
 
-def test_the_timer_of_alerts_md(type_in, three, tmp_path):
+def test_the_timer_of_alerts_md_writes_metrics(type_in, three, tmp_path):
     line = typed("docs/alerts.md", "Where the metrics come from", "text")
     type_in(line.replace("/var/lib/node_exporter", str(tmp_path)))
     assert "\nredlock_node_votes_now{" in (tmp_path / "redlock.prom").read_text()
     assert not (tmp_path / "redlock.prom.new").exists()
 
 
-def test_kinds_of_lock(type_in, three, tmp_path):
+def test_kinds_md_locks_from_the_shell_as_shown(type_in, three, tmp_path):
     for name, says in {"read": "redlock status report:7", "write": "redlock status report:7",
                        "transfer": 'echo "$REDLOCK_RESOURCE"'}.items():
         (tmp_path / f"{name}.sh").write_text(f"#!/bin/sh\n{says} || [ $? = 75 ]\n")
@@ -138,7 +138,7 @@ def test_kinds_of_lock(type_in, three, tmp_path):
                      said, re.M | re.S), said
 
 
-def test_locks_that_are_hashes(type_in, nodes, three, tmp_path):
+def test_locks_that_are_hashes_work_as_shown(type_in, nodes, three, tmp_path):
     (tmp_path / "import.sh").write_text(f"#!/bin/sh\nredis-cli -p {nodes[0].port} type import\n")
     (tmp_path / "import.sh").chmod(0o755)
     assert type_in(typed("docs/kinds.md", "Hash")).endswith("hash\n")
@@ -148,7 +148,7 @@ def test_locks_that_are_hashes(type_in, nodes, three, tmp_path):
 
 
 @pytest.mark.parametrize("end", ["", "?max_ttl=2m"])
-def test_lowering_the_number_as_day_two_says(type_in, three, redlock, end):
+def test_the_number_is_lowered_as_day_two_says(type_in, three, redlock, end):
     (line,) = typed("docs/day-two.md", "Raise or lower `max_ttl_ms`").splitlines()
     nodes = redlock.env["REDLOCK_NODES"]
     raised = redlock("bootstrap", "--replace", "--yes", "--max-ttl", "2m")

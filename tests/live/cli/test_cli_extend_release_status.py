@@ -25,7 +25,7 @@ def held_s(line):
     return float(re.fullmatch(r"redlock: held for (\d+\.\d+) s.*\n", line).group(1))
 
 
-def test_extend(redlock, nodes):
+def test_extend_prolongs_the_lease_in_silence(redlock, nodes):
     token = acquired(redlock, nodes)
     done = redlock.once("extend", "--ttl", "20s", "orders:42", token)
     assert (done.returncode, done.stdout) == (0, "") and 10 < held_s(done.stderr) < 20
@@ -79,7 +79,7 @@ def test_expire_needs_the_token(redlock, nodes):
     assert "TOKEN is missing" in redlock("expire", "orders:42").stderr
 
 
-def test_extend_in_json(redlock, nodes):
+def test_extend_in_json_has_token_and_validity(redlock, nodes):
     token = acquired(redlock, nodes)
     done, answer = redlock.json("extend", "--ttl", "20s", "orders:42", token)
     assert (done.returncode, answer["status"], answer["token"]) == (0, "OK", token)
@@ -107,7 +107,7 @@ def test_failed_extend_deletes_nothing(redlock, nodes):
     assert all(node.get("orders:42") for node in nodes)
 
 
-def test_release(redlock, nodes):
+def test_release_deletes_every_key(redlock, nodes):
     token = acquired(redlock, nodes)
     done = redlock.once("release", "orders:42", token)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "redlock: released\n")
@@ -150,7 +150,7 @@ def test_release_twice_is_no_error(redlock, nodes):
     assert answer["status"] == "LOST" and answer["token"] == token
 
 
-def test_release_without_quorum(redlock, nodes):
+def test_release_without_quorum_ends(redlock, nodes):
     token = acquired(redlock, nodes, ttl="20s")
     for i in range(3):
         nodes[i].kill()
@@ -159,7 +159,7 @@ def test_release_without_quorum(redlock, nodes):
 
 
 @pytest.mark.parametrize("token", ["", "x" * 129])
-def test_bad_token(redlock, token):
+def test_a_token_of_wrong_length_is_refused(redlock, token):
     for command in ("extend", "release"):
         done = redlock(command, "orders:42", token)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1)
@@ -171,7 +171,7 @@ FOREIGN = [b"qXyZ+/09qXyZ+/09qXyZ+w==", b"0123456789abcdef0123456789abcdef", b"A
 
 
 @pytest.mark.parametrize("token", FOREIGN)
-def test_token_of_another_library(redlock, nodes, token):
+def test_a_token_of_another_library_is_taken(redlock, nodes, token):
     for node in nodes:
         node.set("orders:42", token, px=10000)
     done, answer = redlock.json("extend", "--exit-drain", "10s", "--ttl", "30s", "--", "orders:42", token)
@@ -188,7 +188,7 @@ def table(done):
     return [line.split() for line in lines[1:-1]], lines[-1]
 
 
-def test_status_of_a_free_resource(redlock, nodes):
+def test_status_of_a_free_resource_is_free(redlock, nodes):
     done = redlock.once("status", "orders:42")
     rows, verdict = table(done)
     assert (done.returncode, done.stderr) == (0, "")
@@ -205,7 +205,7 @@ def test_long_times_are_said_as_people_say_them(redlock, nodes, ttl_s, words):
     assert re.fullmatch(words, " ".join(rows[0][3:])) and re.search(r", %s left$" % words, verdict)
 
 
-def test_status_of_a_held_resource(redlock, nodes):
+def test_status_of_a_held_resource_names_its_holder(redlock, nodes):
     token = acquired(redlock, nodes)
     done = redlock.once("status", "orders:42")
     rows, verdict = table(done)
@@ -228,7 +228,7 @@ def test_status_says_why_a_node_is_missing(redlock, nodes):
     assert verdict.startswith("held: ")
 
 
-def test_status_without_quorum(redlock, nodes):
+def test_status_without_quorum_is_unknown(redlock, nodes):
     for i in range(3):
         nodes[i].kill()
     done = redlock.once("status", "orders:42")
@@ -237,7 +237,7 @@ def test_status_without_quorum(redlock, nodes):
     assert verdict == "unknown: 2 of 5 nodes answered, 2 have no key"
 
 
-def test_status_in_json(redlock, nodes):
+def test_status_in_json_has_holder_and_time_left(redlock, nodes):
     token = acquired(redlock, nodes)
     nodes[2].kill()
     done, answer = redlock.json("status", "orders:42")
@@ -257,7 +257,7 @@ def test_status_shows_a_key_that_never_ends(redlock, nodes):
     assert "no TTL" in " ".join(rows[0]) and verdict == "held: by by hand on 5 of 5 nodes, no TTL"
 
 
-def test_status_of_keys_that_no_majority_has(redlock, nodes):
+def test_keys_that_no_majority_has_are_split(redlock, nodes):
     for i, node in enumerate(nodes):
         node.set("orders:42", "by hand %d" % (i // 2), px=60000)
     _, verdict = table(redlock.once("status", "orders:42"))
@@ -266,7 +266,7 @@ def test_status_of_keys_that_no_majority_has(redlock, nodes):
     assert (done.returncode, answer["verdict"]) == (0, "split") and "holder" not in answer
 
 
-def test_status_of_keys_that_are_no_lock(redlock, nodes):
+def test_keys_that_are_no_lock_are_held_without_a_token(redlock, nodes):
     for node in nodes:
         node.command("RPUSH", "orders:42", "list")
         node.set("orders:43", "")
@@ -307,7 +307,7 @@ def test_quiet_status_is_an_exit_status(redlock, nodes):
     assert quiet() == UNAVAILABLE
 
 
-def test_words_for_a_single_node(redlock, make_cluster):
+def test_a_single_node_is_spoken_of_in_the_singular(redlock, make_cluster):
     server = make_cluster(1)[0]
     redlock.env["REDLOCK_NODES"] = server.url
 

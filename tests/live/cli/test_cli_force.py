@@ -38,34 +38,34 @@ def test_deletes_nothing_when_the_user_does_not(terminal, nodes, held, answer):
     assert still_held(nodes, held)
 
 
-def test_interrupted_at_the_question(terminal, nodes, held):
+def test_an_interrupt_at_the_question_deletes_nothing(terminal, nodes, held):
     program = terminal("release", "--force", "orders:42")
     program.expect(r"\[y/N\] ")
     program.type("\x03")
     assert program.wait() == -signal.SIGINT and still_held(nodes, held)
 
 
-def test_refused_without_a_terminal_to_confirm(redlock, nodes, held):
+def test_it_is_refused_without_a_terminal_to_confirm(redlock, nodes, held):
     done = redlock("release", "--force", "orders:42")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and "--yes" in done.stderr
     assert still_held(nodes, held)
 
 
 @pytest.mark.parametrize("flag", ["--yes", "-y"])
-def test_without_a_question(redlock, nodes, held, flag):
+def test_yes_deletes_without_a_question(redlock, nodes, held, flag):
     done = redlock.once("release", "--force", flag, "orders:42")
     assert (done.returncode, done.stdout) == (0, "") and done.stderr.startswith("redlock: deleted on ")
     nodes.no_keys()
 
 
-def test_in_json(redlock, nodes, held):
+def test_json_has_every_node_and_no_token(redlock, nodes, held):
     done = redlock.once("release", "--force", "--yes", "--json", "orders:42")
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["status"], len(answer["nodes"])) == (0, "OK", 5) and "token" not in answer
     nodes.no_keys()
 
 
-def test_keys_of_any_kind(redlock, nodes):
+def test_keys_of_any_kind_are_deleted(redlock, nodes):
     for i, node in enumerate(nodes):
         node.command(*[("SET", "orders:42", b"\0raw"), ("RPUSH", "orders:42", "list")][i % 2])
     done = redlock("release", "--exit-drain", "10s", "--force", "--yes", "orders:42")
@@ -73,7 +73,7 @@ def test_keys_of_any_kind(redlock, nodes):
     nodes.no_keys()
 
 
-def test_a_key_of_the_library_itself(redlock, nodes):
+def test_a_key_of_the_library_itself_can_be_deleted(redlock, nodes):
     """It cannot be locked by mistake, but an operator may remove it."""
     for node in nodes:
         node.set("libredlock:f:orders", "5")
@@ -91,7 +91,7 @@ def test_other_keys_stay(redlock, nodes, held):
     assert [node.get("orders:43") for node in nodes] == [other.encode()] * 5
 
 
-def test_force_of_a_free_lock(redlock, terminal, nodes):
+def test_nothing_is_asked_about_a_free_lock(redlock, terminal, nodes):
     done = redlock.once("release", "--force", "--yes", "orders:42")
     assert (done.returncode, done.stderr) == (0, "redlock: nobody held it\n")
     program = terminal("release", "--force", "orders:42")
@@ -106,7 +106,7 @@ def test_node_that_is_away_is_mentioned(terminal, nodes, held):
     assert program.wait() == 0 and "deleted on 4 of 5 nodes" in program.seen
 
 
-def test_too_few_nodes(redlock, nodes, held):
+def test_too_few_nodes_fail_it_and_are_named(redlock, nodes, held):
     for i in range(3):
         nodes[i].kill()
     done = redlock.once("release", "--force", "--yes", "orders:42")
@@ -120,7 +120,7 @@ def test_too_few_nodes(redlock, nodes, held):
     (("release", "orders:42"), "TOKEN is missing"),
     (("extend", "--force", "orders:42", "0" * 40), "no option --force"),
 ])
-def test_refused_in_one_line(redlock, nodes, held, args, words):
+def test_wrong_arguments_are_refused_in_one_line(redlock, nodes, held, args, words):
     done = redlock(*args)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and words in done.stderr
     assert still_held(nodes, held)

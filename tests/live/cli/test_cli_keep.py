@@ -51,14 +51,14 @@ def test_late_host_does_not_run_a_finished_job_again(redlock, nodes, log):
     assert runs(log) == 1
 
 
-def test_kept_for_what_is_missing_and_on_all_nodes(redlock, nodes):
+def test_it_is_kept_for_the_rest_of_the_time_on_all_nodes(redlock, nodes):
     nodes.bootstrap(max_ttl=LONGEST_S)
     done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", *LONGEST, "job", "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
     assert 200000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 300000
 
 
-def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
+def test_it_is_kept_on_slower_nodes_too(redlock, nodes, proxy):
     """Two nodes have no connection yet when the others are a majority and the job is done."""
     nodes.bootstrap(max_ttl=LONGEST_S)
     slow = [proxy(nodes[i]) for i in (3, 4)]
@@ -69,14 +69,14 @@ def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
     assert (done.returncode, done.stderr) == (0, "") and 200000 < pttls(nodes)[0]
 
 
-def test_kept_for_less_than_the_lease(redlock, nodes):
+def test_it_is_kept_for_less_than_the_lease(redlock, nodes):
     nodes.bootstrap(max_ttl=LONGEST_S)
     done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", *LONGEST, "--keep", "1m", "job", "--",
                    "true")
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
 
-def test_kept_up_to_the_longest_hold(redlock, nodes):
+def test_it_is_kept_up_to_the_longest_hold(redlock, nodes):
     """The time-out is too long for what is missing, and the hold as long as it may be."""
     nodes.bootstrap(max_ttl=LONGEST_S)
     done = redlock("run", "--node-timeout", "20s", "--ttl", "5m", "--exit-drain", "10s", *LONGEST,
@@ -159,7 +159,7 @@ def test_verbose_names_every_node_that_was_not_reached(redlock, nodes):
     assert done.returncode == 4 and "not released on %s (" % nodes[2].name in done.stderr
 
 
-def test_lock_that_could_not_be_given_back_in_json(redlock, nodes):
+def test_json_warns_of_a_lock_that_was_not_given_back(redlock, nodes):
     done = end_while_stopped(redlock, nodes, [0, 2, 3], "--json")
     report = json.loads(done.stderr)
     assert (done.returncode, report["exit"]) == (4, 4)

@@ -44,7 +44,7 @@ def test_a_reader_is_not_released_as_a_writer(redlock, nodes):
     assert types(nodes, "report") == {"zset"}
 
 
-def test_all_resources_or_none(redlock, nodes):
+def test_all_resources_are_held_or_none(redlock, nodes):
     done = redlock.once("run", "a", "b", "--", "sh", "-c", 'echo "$REDLOCK_RESOURCE"')
     assert (done.returncode, done.stdout) == (0, "a\nb\n")
     token = redlock.acquire("a", "b", *LONG)
@@ -60,7 +60,7 @@ def test_all_resources_or_none(redlock, nodes):
     eventually(lambda: types(nodes, "a") == types(nodes, "b") == {"none"}, 20)
 
 
-def test_what_cannot_be_combined(redlock):
+def test_what_cannot_be_combined_is_refused(redlock):
     for args, words in ((("acquire", "a", "a"), "each once"),
                         (("acquire", "--fence", "a", "b"), "fence"),
                         (("run", "--shared", "--fence", "a", "--", "true"), "--fence"),
@@ -109,7 +109,7 @@ def test_status_shows_the_permits_one_by_one(redlock, nodes):
     assert done.returncode == BUSY and "redlock: 2 of 2 permits held; waiting for up to 1s\n" in done.stderr
 
 
-def test_status_with_another_number_of_permits(redlock, nodes):
+def test_status_warns_of_another_number_of_permits(redlock, nodes):
     assert redlock.once("acquire", "--permits", "4", "--slot", "1", *LONG, "gpu").returncode == 0
     done = redlock.once("status", *TWO, "gpu")
     assert (done.returncode, done.stderr) == (0, "redlock: --permits is 2; the holder of permit 1 has 4\n")

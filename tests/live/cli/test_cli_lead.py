@@ -240,7 +240,7 @@ def test_candidates_outlast_what_voters_refuse_for(redlock, nodes, refuse, mend,
     (["--ttl", "5", "scheduler", "--", "true"], "--ttl 5"),
     (["--ttl", "1h", "scheduler", "--", "true"], "--ttl"),
 ])
-def test_bad_input(redlock, words, expected):
+def test_bad_input_is_refused(redlock, words, expected):
     done = redlock("lead", *words)
     assert done.returncode == USAGE
     assert expected in done.stderr, done.stderr

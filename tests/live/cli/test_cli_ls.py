@@ -56,7 +56,7 @@ def test_ls_names_the_holder_of_a_hash(redlock, nodes):
     assert redlock.json("ls", "orders:")[1]["locks"][0]["holder"] == token
 
 
-def test_json(redlock, nodes):
+def test_json_has_holder_verdict_and_nodes(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "20s")
     for node in list(nodes)[:2]:
         node.command("SET", "orders:split", TOKEN, "PX", 20000)
@@ -94,7 +94,7 @@ def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
     assert "PREFIX is missing, and no --key-prefix is set" in done.stderr
 
 
-def test_limit(redlock, nodes):
+def test_it_lists_up_to_a_limit_and_says_so(redlock, nodes):
     for i in range(5):
         redlock.acquire("orders:%d" % i, "--ttl", "20s")
     done = redlock("ls", *CALM, "--limit", "3", "orders:")
@@ -106,7 +106,7 @@ def test_limit(redlock, nodes):
     assert redlock("ls", "--limit", "0", "x").returncode == USAGE
 
 
-def test_more_keys_than_one_round_has(redlock, nodes):
+def test_it_lists_more_keys_than_one_round_has(redlock, nodes):
     for node in nodes:
         node.command("EVAL", "for i = 1, 1500 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 20000) end", 0, TOKEN)
     listed = rows(redlock("ls", *CALM, "--limit", "2000", "job:"))
@@ -164,14 +164,14 @@ def test_the_operator_needs_scan(redlock, nodes):
             node.command("ACL", "DELUSER", "app")
 
 
-def test_wrong_password(redlock, nodes):
+def test_a_wrong_password_is_reported_and_not_shown(redlock, nodes):
     redlock.env["REDLOCK_NODES"] = ",".join(node.url.replace("redis://", "redis://x:wrong@") for node in nodes)
     done = redlock("ls", *CALM, "orders:")
     assert done.returncode in (UNAVAILABLE, REFUSED_CONFIG)
     assert "was not scanned: WRONGPASS" in done.stderr and "wrong@" not in done.stderr
 
 
-def test_a_node_that_hangs(redlock, nodes):
+def test_a_node_that_hangs_is_said_not_to_be_scanned(redlock, nodes):
     redlock.acquire("orders:42", "--ttl", "30s")
     list(nodes)[0].stop()
     done = redlock("ls", "--connect-timeout", "1s", "orders:")
@@ -179,7 +179,7 @@ def test_a_node_that_hangs(redlock, nodes):
     assert "was not scanned: no reply in time" in done.stderr
 
 
-def test_tls_and_a_password_in_a_file(make_cluster, authority, redlock, tmp_path):
+def test_it_uses_tls_and_a_password_in_a_file(make_cluster, authority, redlock, tmp_path):
     cluster = make_cluster(3, tls=authority.issue(), password="s3cret", login=(None, None))
     (tmp_path / "password").write_text("s3cret\n")
     (tmp_path / "password").chmod(0o600)

@@ -23,7 +23,7 @@ def families(text):
     return re.findall(r"^# TYPE (\S+) ", text, re.M)
 
 
-def test_only_nodes_and_the_resource(figures):
+def test_metrics_are_of_nodes_and_the_resource_only(figures):
     """Counters of the command itself would be taken for those of the programs that have the same names."""
     assert len(families(figures)) >= 7 and "redlock_node_votes_now" in families(figures)
     assert [name for name in families(figures) if not re.match("redlock_(node|resource)_", name)] == []

@@ -82,7 +82,7 @@ def test_without_kinds_it_names_the_narrow_line_if_need_be(redlock, nodes):
     assert done.returncode == UNAVAILABLE and re.search(r"^ACL: ~\* .* \+subscribe$", done.stdout, re.M)
 
 
-def test_in_json(redlock, nodes):
+def test_json_has_the_missing_rights_by_kind(redlock, nodes):
     nodes[2].command("ACL", "SETUSER", "default", "-mget", "-append")
     nodes[4].kill()
     done = redlock("doctor", "--json", "--kinds", "permits,shared")
@@ -94,7 +94,7 @@ def test_in_json(redlock, nodes):
     assert {key for node in nodes.nodes[:4] for key in node.command("KEYS", "*")} == {b"libredlock:m"}
 
 
-def test_a_user_of_some_keys_only(redlock, nodes):
+def test_a_user_of_some_keys_only_lacks_just_commands(redlock, nodes):
     """The key that doctor tries is refused, which says nothing of the commands."""
     nodes[2].command("ACL", "SETUSER", "default", "resetkeys", "~orders:*", "~libredlock:m", "-mget")
     done = redlock("doctor", "--kinds", "shared,permits")
@@ -108,6 +108,6 @@ def test_a_user_of_some_keys_only(redlock, nodes):
     (("--kinds", "shared,"), "--kinds shared,: allowed are"), (("--kinds", ""), "--kinds : allowed are"),
     (("--kinds", "shared", "--no-write"), "--kinds tries commands on a key: not allowed with --no-write"),
 ])
-def test_refused(redlock, args, words):
+def test_wrong_kinds_are_refused(redlock, args, words):
     done = redlock("doctor", *args)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and words in done.stderr

@@ -84,13 +84,13 @@ def test_ends_by_the_signal_that_ended_the_command(redlock, nodes, number):
     nodes.no_keys()
 
 
-def test_command_that_is_not_there(redlock, nodes):
+def test_a_command_that_is_not_there_exits_with_127(redlock, nodes):
     done = redlock("run", "job", "--", "no-such-program")
     assert (done.returncode, done.stderr) == (NOT_FOUND, "redlock: no-such-program: No such file or directory\n")
     nodes.no_keys()
 
 
-def test_command_that_can_not_be_run(redlock, nodes, tmp_path):
+def test_a_command_that_cannot_be_run_exits_with_126(redlock, nodes, tmp_path):
     program = tmp_path / "program"
     program.write_text("not executable")
     done = redlock("run", "job", "--", str(program))
@@ -119,7 +119,7 @@ def test_arguments_after_the_dashes_are_the_commands_own(redlock):
     assert (done.returncode, done.stdout) == (0, "--ttl,--,-x,--help,")
 
 
-def test_resource_that_begins_with_a_dash(redlock):
+def test_a_resource_may_begin_with_a_dash(redlock):
     done = redlock("run", "--", "--ttl", "--", *sh("echo $REDLOCK_RESOURCE"))
     assert (done.returncode, done.stdout) == (0, "--ttl\n")
 
@@ -146,7 +146,7 @@ def test_command_inherits_what_redlock_was_started_with(redlock, tmp_path):
     assert (done.returncode, done.stdout) == (0, "inherited\n")
 
 
-def test_busy(redlock, nodes, tmp_path):
+def test_a_busy_lock_runs_nothing(redlock, nodes, tmp_path):
     redlock.acquire("job")
     done = redlock.once("run", "job", "--", "touch", str(tmp_path / "ran"))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (BUSY, "", 1)
@@ -155,14 +155,14 @@ def test_busy(redlock, nodes, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_no_quorum(redlock, nodes, tmp_path):
+def test_no_quorum_runs_nothing(redlock, nodes, tmp_path):
     for i in range(3):
         nodes[i].kill()
     done = redlock.once("run", "job", "--", "touch", str(tmp_path / "ran"))
     assert (done.returncode, done.stderr.count("\n"), (tmp_path / "ran").exists()) == (UNAVAILABLE, 1, False)
 
 
-def test_two_jobs_contend(redlock, nodes, tmp_path):
+def test_jobs_that_contend_run_one_at_a_time(redlock, nodes, tmp_path):
     """Each appends begin and end; with the lock they never interleave."""
     log = tmp_path / "log"
     job = sh("echo begin >>%s; sleep 0.2; echo end >>%s" % (log, log))
@@ -408,7 +408,7 @@ def test_json_goes_to_standard_error(redlock, nodes, options, script, status, co
     assert TOKEN.match(report["token"]) and len(report["nodes"]) == len(nodes)
 
 
-def test_json_when_busy(redlock):
+def test_json_reports_busy_and_the_exit_status(redlock):
     redlock.acquire("job")
     done = redlock.once("run", "--json", "job", "--", "true")
     report = json.loads(done.stderr)
@@ -424,7 +424,7 @@ def test_json_when_busy_names_the_holder(redlock, wait):
     assert report["held_by"]["client_name"] == "worker-7" and "held by worker-7 (pid " in report["message"]
 
 
-def test_json_when_lost(redlock, nodes):
+def test_json_reports_a_loss_and_its_token(redlock, nodes):
     running = ready(redlock, "--json", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
     for node in nodes:
         node.stop()
@@ -438,7 +438,7 @@ def test_json_when_lost(redlock, nodes):
     ((), lambda nodes: [node.flush() for node in nodes], "gone"),
     (("--max-hold", "5s"), lambda nodes: None, "limit"),
 ])
-def test_reason_of_a_loss_in_json(redlock, nodes, options, spoil, reason):
+def test_json_reports_the_reason_of_a_loss(redlock, nodes, options, spoil, reason):
     running = ready(redlock, "--json", *SHORT, *options, "job", "--", *sh("echo ready; exec sleep 60"))
     spoil(nodes)
     assert json.loads(finish(running).stderr)["reason"] == reason

@@ -41,7 +41,7 @@ def test_shell_has_the_terminal_back(shell):
     assert shell.run("echo $word") == "back\n"
 
 
-def test_ctrl_c_is_the_commands(shell, nodes):
+def test_ctrl_c_goes_to_the_command(shell, nodes):
     shell.type("redlock run job -- %s\n" % TALKER)
     shell.expect("begun")
     shell.type("\x03")
@@ -51,7 +51,7 @@ def test_ctrl_c_is_the_commands(shell, nodes):
     nodes.no_keys()
 
 
-def test_ctrl_c_that_ends_the_command(shell, nodes):
+def test_ctrl_c_that_ends_the_command_is_the_status(shell, nodes):
     shell.type("redlock run job -- sh -c 'echo begun; exec sleep 60'\n")
     shell.expect("begun")
     shell.type("\x03")
@@ -60,7 +60,7 @@ def test_ctrl_c_that_ends_the_command(shell, nodes):
     nodes.no_keys()
 
 
-def test_ctrl_c_while_waiting(shell, redlock, nodes):
+def test_ctrl_c_ends_the_wait(shell, redlock, nodes):
     redlock.acquire("job", "--ttl", "30s")
     begun_to_wait(nodes, shell.type, "redlock run --wait forever job -- echo ran\n")
     shell.type("\x03")
@@ -68,7 +68,7 @@ def test_ctrl_c_while_waiting(shell, redlock, nodes):
     assert shell.status() == 128 + signal.SIGINT
 
 
-def test_ctrl_z_and_fg(shell):
+def test_ctrl_z_stops_and_fg_resumes(shell):
     shell.type("redlock run --ttl 30s job -- %s\n" % TALKER)
     shell.expect("begun")
     shell.type("\x1a")
@@ -91,7 +91,7 @@ def test_ctrl_z_and_fg(shell):
     assert shell.status() == 0
 
 
-def test_bg_and_fg(shell):
+def test_fg_resumes_what_stops_after_bg(shell):
     shell.type("redlock run --ttl 30s job -- %s\n" % TALKER)
     shell.expect("begun")
     shell.type("\x1a")
@@ -109,7 +109,7 @@ def test_bg_and_fg(shell):
     assert shell.status() == 0
 
 
-def test_started_in_the_background_and_brought_forward(shell):
+def test_a_background_job_reads_after_fg(shell):
     shell.run("redlock run --ttl 30s job -- sh -c 'read line; echo got $line' &")
     eventually(lambda: "Stopped" in shell.run("jobs"), LIMIT_S, "a stop for terminal input")
     shell.type("fg\n")
@@ -119,7 +119,7 @@ def test_started_in_the_background_and_brought_forward(shell):
     assert shell.status() == 0
 
 
-def test_lock_that_lapsed_during_a_stop(shell, redlock, nodes):
+def test_a_lock_that_lapsed_during_a_stop_is_lost(shell, redlock, nodes):
     script = "trap 'echo warned; exit 0' TERM; echo begun; read line; echo went on"
     shell.type('redlock run --ttl 3s job -- sh -c "%s"\n' % script)
     shell.expect("begun")
@@ -149,7 +149,7 @@ def test_grandchildren_stop_too(shell, tmp_path):
     assert shell.status() == 0
 
 
-def test_pipeline(shell):
+def test_a_command_in_a_pipeline_gets_the_terminal(shell):
     """The others of a pipeline keep the terminal; the command gets it when it asks."""
     shell.type("redlock run --ttl 30s job -- sh -c 'echo data; read line </dev/tty; echo got $line' | cat\n")
     shell.expect("data")
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_a_whole_script(shell, tmp_path):
     assert "not reached" not in output
 
 
-def test_ctrl_z_in_an_orphaned_process_group(terminal):
+def test_ctrl_z_stops_nothing_in_an_orphaned_process_group(terminal):
     """As the first program of a terminal (a container's): the kernel would not stop it either."""
     program = terminal("run", "--ttl", "30s", "job", "--", "sh", "-c",
                        "echo begun; while read line; do echo got $line; done")
@@ -184,7 +184,7 @@ def test_ctrl_z_in_an_orphaned_process_group(terminal):
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_end_of_the_terminals_program(terminal, nodes, number):
+def test_the_lock_goes_with_the_terminals_program(terminal, nodes, number):
     program = terminal("run", "job", "--", "sh", "-c", "echo begun; exec sleep 60")
     program.expect("begun")
     os.kill(program.pid, number)

@@ -50,7 +50,7 @@ def test_versions_before_1_2_are_refused(authority, redlock, tmp_path):
     assert not server.versions
 
 
-def test_without_openssl(redlock, nodes, authority, tmp_path):
+def test_without_openssl_only_tls_is_refused(redlock, nodes, authority, tmp_path):
     """Only what speaks TLS is refused. The files stand before the system's library, and are none."""
     for name in ("libssl.so.3", "libssl.so.1.1"):
         (tmp_path / name).write_text("")

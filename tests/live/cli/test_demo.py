@@ -53,7 +53,7 @@ def test_demo_finds_a_command_that_misbehaves(tmp_path, tmp_path_factory, nothin
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_demo_that_is_interrupted(tmp_path, nothing_left, number):
+def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path, nothing_left, number):
     demo = start(tmp_path)
     assert "Five nodes" in demo.stdout.readline()
     eventually(lambda: len(servers_in(tmp_path)) == 5, 60)
