@@ -1,5 +1,5 @@
 --TEST--
-Wrong types, values and counts are reported as PHP's own functions do
+Wrong arguments are reported as PHP's own functions do it
 --EXTENSIONS--
 redlock
 --FILE--

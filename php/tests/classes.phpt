@@ -1,5 +1,5 @@
 --TEST--
-Handles are final, have no properties and are neither cloned, serialised nor made without their constructor
+Handles are final, and only the extension makes them
 --EXTENSIONS--
 redlock
 --FILE--

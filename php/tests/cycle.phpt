@@ -1,5 +1,5 @@
 --TEST--
-Acquire, extend, release, hand over and inspect on real nodes; nothing grows over many cycles
+A lock goes through its calls on real nodes; nothing grows
 --EXTENSIONS--
 redlock
 --SKIPIF--

@@ -1,5 +1,5 @@
 --TEST--
-One exception class per status, with status, resource and votes
+Each status has an exception class with resource and votes
 --EXTENSIONS--
 redlock
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-phpinfo and stack traces show no credentials; redlock.nodes is a setting as any other
+phpinfo and traces show redlock.nodes, but no credentials
 --EXTENSIONS--
 redlock
 --ENV--

@@ -1,5 +1,5 @@
 --TEST--
-The same nodes and options of clients, in any order, are the same native client of the process
+Clients with the same nodes and options share a native one
 --EXTENSIONS--
 redlock
 --FILE--

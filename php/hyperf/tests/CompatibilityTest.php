@@ -27,7 +27,7 @@ final class CompatibilityTest extends NodesTestCase
         $this->locks = new Locks(['default' => ['nodes' => \array_keys($pools)] + $this->config()], $pools);
     }
 
-    public function testLockAndUnlock(): void
+    public function testALockIsTakenAndUnlockedAsBefore(): void
     {
         $redlock = new RedLock($this->locks);
         $lock = $redlock->setRedisPoolName(['r0', 'r1', 'r2', 'r3', 'r4'])->setRetryCount(50)->setRetryDelay(
@@ -81,7 +81,7 @@ final class CompatibilityTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testTheNumberOfAttempts(): void
+    public function testTheRetryCountIsTheNumberOfAttempts(): void
     {
         $redlock = new RedLock($this->locks);
         $held = $redlock->lock('attempts', 10000);
@@ -103,7 +103,7 @@ final class CompatibilityTest extends NodesTestCase
         $redlock->lock('ttl', -5);
     }
 
-    public function testUnknownPools(): void
+    public function testUnknownPoolsAreRefused(): void
     {
         $this->expectException(RedLockException::class);
         $this->expectExceptionMessage('no redis pool "nothing"');
@@ -134,7 +134,7 @@ final class CompatibilityTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testWhatUnlockCanNotUse(): void
+    public function testUnlockRefusesWhatLockDidNotReturn(): void
     {
         $this->expectException(RedLockException::class);
         $this->expectExceptionMessage('unlock() takes what lock() returned');

@@ -148,7 +148,7 @@ final class LockedCallTest extends NodesTestCase
         }
     }
 
-    public function testAMethodUnderSeveralResources(): void
+    public function testAMethodHoldsSeveralResourcesAtOnce(): void
     {
         $both = [(new WithLock(['account:#{from}', 'account:#{to}'], waitMs: 0))->spec()];
         $call = fn (array $accounts, \Closure $body): mixed => $this->call($both, $body, $accounts);
@@ -185,7 +185,7 @@ final class LockedCallTest extends NodesTestCase
             'by two locks' => [[new LockSpec('a'), new LockSpec('b')]]];
     }
 
-    public function testALockOfSeveralResources(): void
+    public function testALockHoldsSeveralResourcesAtOnce(): void
     {
         $held = $this->locks->lock(['from', 'to'])->run(fn (): array => $this->held());
         $this->assertSame(['from', 'to'], $held);

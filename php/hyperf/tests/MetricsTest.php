@@ -93,7 +93,7 @@ final class MetricsTest extends NodesTestCase
     }
 
     /** Its figures begin at zero, and what the counters were told before stays. */
-    public function testAClientThatIsRecreated(): void
+    public function testFiguresGoOnWhenAClientIsRecreated(): void
     {
         $metrics = new Metrics($this->locks, $this->factory, 3);
         $this->work();

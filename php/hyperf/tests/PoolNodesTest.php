@@ -47,7 +47,7 @@ final class PoolNodesTest extends TestCase
     }
 
     /** @dataProvider refused */
-    public function testWhatCanNotBeANode(array $nodes, string $words): void
+    public function testWhatCanNotBeANodeIsRefused(array $nodes, string $words): void
     {
         $pools = [
             'cluster' => ['host' => 'r', 'cluster' => ['enable' => true]],

@@ -143,7 +143,7 @@ final class ServerTest extends NodesTestCase
         return \json_decode(\substr($this->answers(['/numbers'])[0], 4), true);
     }
 
-    public function test200RequestsOnOneKeyAndOnMany(): void
+    public function test200RequestsOnOneKeyAndOnManyAreServed(): void
     {
         $this->start();
         $this->assertPaid(self::ids(200, 1), 2);
@@ -152,7 +152,7 @@ final class ServerTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testANodeKilledAndAnotherStoppedUnderLoad(): void
+    public function testRequestsAreServedWithANodeKilledAndAnotherStopped(): void
     {
         $this->start();
         $nodes = self::cluster()->nodes;
@@ -170,7 +170,7 @@ final class ServerTest extends NodesTestCase
     }
 
     /** @dataProvider reloads */
-    public function testAReloadInMidRequest(string $mode, int $keys): void
+    public function testAReloadInMidRequestLeavesNothing(string $mode, int $keys): void
     {
         $this->start(['MODE' => $mode]);
         $before = $this->numbers()['pid'];
@@ -192,7 +192,7 @@ final class ServerTest extends NodesTestCase
     }
 
     /** @dataProvider keys */
-    public function testWorkersThatAreReplacedAfterSoManyRequests(int $keys): void
+    public function testWorkersThatAreReplacedLeaveNothing(int $keys): void
     {
         $this->start(['MAX_REQUEST' => '40']);
         for ($i = 0; $i < 20; $i++) {
@@ -203,7 +203,7 @@ final class ServerTest extends NodesTestCase
     }
 
     /** @dataProvider reloads */
-    public function testTermInMidRequest(string $mode, int $keys): void
+    public function testTermInMidRequestLetsTheRequestsEnd(string $mode, int $keys): void
     {
         $this->start(['MODE' => $mode]);
         $ids = self::ids(20, $keys);

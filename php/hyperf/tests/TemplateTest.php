@@ -11,7 +11,7 @@ use Redlock\Hyperf\Template;
 final class TemplateTest extends TestCase
 {
     /** @dataProvider values */
-    public function testValues(string $template, array $arguments, string $expected): void
+    public function testATemplateIsFilledWithTheArguments(string $template, array $arguments, string $expected): void
     {
         $this->assertSame($expected, (new Template($template, 'Orders::pay'))->render($arguments));
     }

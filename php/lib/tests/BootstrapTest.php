@@ -76,7 +76,7 @@ final class BootstrapTest extends NodesTestCase
         }
     }
 
-    public function testTheProgram(): void
+    public function testTheProgramSaysWhatItDid(): void
     {
         $nodes = self::cluster()->nodes;
         $name = \substr($nodes[0]->url, 8);

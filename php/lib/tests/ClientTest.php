@@ -63,7 +63,7 @@ final class ClientTest extends NodesTestCase
         $this->assertLessThan(60e9, \hrtime(true) - $begunNs, 'it was told at the end of the wait');
     }
 
-    public function testWhatFailsAfterTheBodyHasItsResult(): void
+    public function testAFailureAfterTheBodyCarriesItsResult(): void
     {
         $failing = new class extends \Psr\Log\AbstractLogger {
             public ?\Throwable $failure = null;
@@ -148,7 +148,7 @@ final class ClientTest extends NodesTestCase
         }
     }
 
-    public function testMetrics(): void
+    public function testMetricsCountAcquisitionsAndHolds(): void
     {
         $client = $this->client();
         $client->lock('r')->run(static fn () => null);

@@ -132,7 +132,7 @@ final class ElectionTest extends NodesTestCase
     }
 
     /** @dataProvider seats */
-    public function testStopBeforeAWaitBegins(bool $isFree): void
+    public function testStopBeforeAWaitBeginsEndsIt(bool $isFree): void
     {
         $leader = $this->client()->lock('scheduler');
         $isFree || $leader->acquire();
@@ -253,7 +253,7 @@ final class ElectionTest extends NodesTestCase
         }
     }
 
-    public function testInMemory(): void
+    public function testAnElectionRunsInMemory(): void
     {
         $client = new MemoryClient(['ttl_ms' => 1000]);
         $terms = [];

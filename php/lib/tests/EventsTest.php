@@ -19,7 +19,7 @@ use Redlock\Lock;
 /** The events that a PSR-14 dispatcher gets. */
 final class EventsTest extends NodesTestCase
 {
-    public function testTheLifeOfALock(): void
+    public function testTheLifeOfALockIsTold(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
         $lock = $client->lock('orders:42', fence: true);
@@ -53,7 +53,7 @@ final class EventsTest extends NodesTestCase
         $this->assertIsInt($heard->of(Released::class)[0]->heldMs);
     }
 
-    public function testABodyAndOneThatFails(): void
+    public function testABodyThatFailsIsToldAsReleasedToo(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
         $this->assertSame(1, $client->lock('r')->run(static fn (): int => 1));
@@ -65,7 +65,7 @@ final class EventsTest extends NodesTestCase
         $this->assertSame(['Acquired', 'Released', 'Acquired', 'Released'], $heard->names());
     }
 
-    public function testALockThatIsNotToBeHad(): void
+    public function testALockThatIsNotToBeHadIsToldWithItsStatus(): void
     {
         $theirs = $this->client()->lock('r');
         $theirs->acquire();
@@ -86,7 +86,7 @@ final class EventsTest extends NodesTestCase
         $this->assertStringContainsString('0 of 5 nodes', $outage->message);
     }
 
-    public function testALoss(): void
+    public function testALossIsToldWithItsReason(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
         $lock = $client->lock('r', ...LockTest::SHORT, renew: false);
@@ -104,7 +104,7 @@ final class EventsTest extends NodesTestCase
         $this->assertEqualsWithDelta(\microtime(true) * 1000, $lost->atMs, 60000);
     }
 
-    public function testNodes(): void
+    public function testNodesThatComeAndGoAreTold(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
         $client->check();

@@ -46,7 +46,7 @@ final class FiberTest extends NodesTestCase
         }
     }
 
-    public function testOneAtATime(): void
+    public function testFibersHoldALockOneAtATime(): void
     {
         $client = $this->fiberClient(retryDelayMs: 5);
         $inside = $most = 0;

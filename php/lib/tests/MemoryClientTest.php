@@ -25,7 +25,7 @@ final class MemoryClientTest extends TestCase
         $this->client = new MemoryClient(['ttl_ms' => 1000]);
     }
 
-    public function testOneHolderAtATime(): void
+    public function testALockHasOneHolderAtATime(): void
     {
         $first = $this->client->lock('orders:42');
         $first->acquire();

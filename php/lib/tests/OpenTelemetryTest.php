@@ -34,7 +34,7 @@ final class OpenTelemetryTest extends NodesTestCase
         return new TracedClient($this->client(...$options), $this->backend->tracers, $name);
     }
 
-    public function testABody(): void
+    public function testABodyHasSpansForEachCallAndItsHold(): void
     {
         $client = $this->traced();
         $lock = $client->lock('orders:42', ttlMs: 20000, fence: true);
@@ -71,7 +71,7 @@ final class OpenTelemetryTest extends NodesTestCase
         return [$span['kind'], $span['status'], $span['description'] ?: null];
     }
 
-    public function testPlainCalls(): void
+    public function testPlainCallsHaveSpansWithoutAHold(): void
     {
         $lock = $this->traced('orders')->lock("r\xff");
         $lock->set('ttl_ms', '12000');
@@ -125,7 +125,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $this->assertSame('exception', $outage['events'][0][0]);
     }
 
-    public function testALoss(): void
+    public function testALossIsRecordedInHoldAndRelease(): void
     {
         $lock = $this->traced()->lock('r', ...LockTest::SHORT, renew: false);
         try {
@@ -151,7 +151,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $this->assertNotSame('', $losses[0][1]['message']);
     }
 
-    public function testAnErrorOfTheBody(): void
+    public function testAnErrorOfTheBodyIsRecordedInItsHold(): void
     {
         $client = $this->traced();
         foreach ([false, true] as $isLost) {
@@ -175,7 +175,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testABodyThatReleases(): void
+    public function testABodyThatReleasesHasOneRelease(): void
     {
         $this->traced()->lock('r')->run(static fn (LockInterface $lock) => $lock->release());
         $this->assertSame(['acquire', 'hold', 'release'], $this->backend->names());
@@ -209,7 +209,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $this->assertSame(1, $permit->run(static fn (LockInterface $held): ?int => $held->slot()));
     }
 
-    public function testLocksInMemory(): void
+    public function testLocksInMemoryHaveSpans(): void
     {
         $client = new TracedClient(new MemoryClient(), $this->backend->tracers);
         $this->assertSame(1, $client->lock('r')->run(static fn (): int => 1));

@@ -178,7 +178,7 @@ final class OptionsTest extends TestCase
         }
     }
 
-    public function testArgumentsOfLocks(): void
+    public function testWrongArgumentsOfLocksAreRefused(): void
     {
         $client = Client::connect(self::NODE);
         $lock = $client->lock('x');

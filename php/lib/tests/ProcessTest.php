@@ -139,7 +139,7 @@ final class ProcessTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testOpcacheWithJit(): void
+    public function testLocksWorkUnderTheJitOfOpcache(): void
     {
         $script = self::connecting('$argv[1]')
             . 'for ($i = 0; $i < 300; $i++) { $client->lock("jit:$i")->run(fn ($l) => $l->isHeld() || exit(1)); }'

@@ -56,7 +56,7 @@ final class RevoltTest extends NodesTestCase
         $this->assertSame(['waits', 'released', 'holds'], $events);
     }
 
-    public function testOneAtATime(): void
+    public function testFibersHoldALockOneAtATime(): void
     {
         $client = $this->client(loop: new RevoltLoop(), retryDelayMs: 5);
         $inside = $most = $done = 0;

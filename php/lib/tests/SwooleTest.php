@@ -70,7 +70,7 @@ final class SwooleTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testOneAtATimeAndTheWorkerGoesOn(): void
+    public function testCoroutinesHoldOneAtATimeAndTheWorkerGoesOn(): void
     {
         $client = $this->client(retryDelayMs: 5);
         $inside = $most = $ticks = $done = 0;
@@ -245,7 +245,7 @@ final class SwooleTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testBlockingAndCoroutineCallsOnOneClient(): void
+    public function testBlockingAndCoroutineCallsShareAClient(): void
     {
         $client = $this->client();
         $client->lock('a')->run(static fn () => null);
@@ -285,7 +285,7 @@ final class SwooleTest extends NodesTestCase
         }
     }
 
-    public function testCoroutinesOfAProgramWhoseCallbacksRunInNone(): void
+    public function testCoroutinesHoldLocksWhereCallbacksRunInNone(): void
     {
         $client = $this->client(retryDelayMs: 5);
         $this->assertSame('3', $this->inChild(static function () use ($client): string {

@@ -55,7 +55,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $this->assertTrue($this->factory()->createLock('ends', 30)->acquire(true));
     }
 
-    public function testTheFactorysDefaultTtl(): void
+    public function testTheFactorysDefaultTtlCounts(): void
     {
         $lock = $this->factory()->createLock('default');
         $this->assertTrue($lock->acquire());
@@ -195,7 +195,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $this->assertTrue($store->exists($key));
     }
 
-    public function testATtlThatIsOverBeforeItBegins(): void
+    public function testATtlThatIsOverBeforeItBeginsIsRefused(): void
     {
         foreach ([1e-6, 0.001, 0.01] as $ttl) {
             $store = $this->store();
@@ -211,7 +211,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
         }
     }
 
-    public function testWaitAndSave(): void
+    public function testWaitAndSaveTakesAKeyThatLapses(): void
     {
         $store = $this->store();
         $store->save($first = new Key('wait'));
@@ -269,7 +269,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $store->putOffExpiration($continued, 5.0);
     }
 
-    public function testAKeyInTwoStores(): void
+    public function testAKeyIsHeldInTwoStoresAtOnce(): void
     {
         $memory = new RedlockStore(new MemoryClient());
         $combined = new CombinedStore([$this->store(), $memory], new UnanimousStrategy());

@@ -60,7 +60,7 @@ final class ThreadTest extends NodesTestCase
         return $values;
     }
 
-    public function testOneAtATimeOverAllThreads(): void
+    public function testThreadsHoldALockOneAtATime(): void
     {
         $file = \tempnam(\sys_get_temp_dir(), 'redlock');
         self::inThreads('count', $this->config(), $file, 25);
