@@ -49,7 +49,7 @@ static void percentiles_are_of_the_sorted_times(void **state)
   free(other);
 }
 
-static void nothing_and_too_much(void **state)
+static void times_beyond_the_range_count_at_its_ends(void **state)
 {
   struct histogram *histogram = calloc(1, sizeof *histogram);
   (void)state;
@@ -66,7 +66,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_time_is_below_the_end_of_its_bucket),
       cmocka_unit_test(percentiles_are_of_the_sorted_times),
-      cmocka_unit_test(nothing_and_too_much),
+      cmocka_unit_test(times_beyond_the_range_count_at_its_ends),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

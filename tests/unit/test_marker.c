@@ -98,7 +98,7 @@ static int is_same(const char *text)
 
 /* It is another one where keys were lost and it was written again, and the same one where an operator has changed it.
  */
-static void which_is_the_same(void **state)
+static void only_number_and_quarantine_of_a_marker_may_change(void **state)
 {
   (void)state;
   assert_true(is_same("v2 " RUN_ID " 7 3 0 46a2 30000 a"));
@@ -133,7 +133,7 @@ static void a_server_with_another_history_is_another_one(void **state)
   assert_true(rlk_replid2_is_same(REPLID2, ""));               /* the server does not show it */
 }
 
-static void names_of_clusters(void **state)
+static void names_of_clusters_are_short_and_plain(void **state)
 {
   (void)state;
   assert_true(rlk_cluster_is_valid("-"));
@@ -150,10 +150,10 @@ int main(void)
       cmocka_unit_test(a_written_marker_is_read_back),
       cmocka_unit_test(fields_of_a_later_version_are_tolerated),
       cmocka_unit_test(anything_else_is_no_marker),
-      cmocka_unit_test(which_is_the_same),
+      cmocka_unit_test(only_number_and_quarantine_of_a_marker_may_change),
       cmocka_unit_test(an_older_marker_is_another_one),
       cmocka_unit_test(a_server_with_another_history_is_another_one),
-      cmocka_unit_test(names_of_clusters),
+      cmocka_unit_test(names_of_clusters_are_short_and_plain),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static void a_quarantine_is_named_beside_all_else(void **state)
   with_all(words_name_a_quarantine);
 }
 
-static void what_is_no_marker_of_this_server(void **state)
+static void what_is_no_marker_of_this_server_is_told_apart(void **state)
 {
   static const struct {
     const char *marker;
@@ -259,7 +259,7 @@ int main(void)
       cmocka_unit_test(no_quarantine_ends_unless_no_lock_is_live),
       cmocka_unit_test(each_mode_changes_what_it_is_for),
       cmocka_unit_test(a_quarantine_is_named_beside_all_else),
-      cmocka_unit_test(what_is_no_marker_of_this_server),
+      cmocka_unit_test(what_is_no_marker_of_this_server_is_told_apart),
       cmocka_unit_test(replace_adds_the_history_that_a_marker_lacks),
       cmocka_unit_test(new_ones_are_registered_only_if_all_are),
       cmocka_unit_test(a_dry_call_plans_one_subject),

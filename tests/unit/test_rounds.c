@@ -186,7 +186,7 @@ static void all_locks_that_wait_for_a_node_ask_it(void **state)
 }
 
 /* A connection that is being made is waited for only by what is asked of every node. */
-static void which_operations_wait_for_a_connection(void **state)
+static void only_inspect_and_remove_wait_for_a_connection(void **state)
 {
   static const struct {
     int operation, waits;
@@ -451,7 +451,7 @@ int main(void)
       CASE(how_long_a_key_lives_is_asked_once_per_attempt),
       CASE(an_outage_is_reported_even_if_others_wait),
       CASE(all_locks_that_wait_for_a_node_ask_it),
-      CASE(which_operations_wait_for_a_connection),
+      CASE(only_inspect_and_remove_wait_for_a_connection),
       CASE(a_node_that_comes_soon_after_the_win_is_asked),
       CASE(where_nothing_was_executed_nothing_is_deleted),
       CASE(a_token_that_was_deleted_is_no_longer_owed),

@@ -16,7 +16,7 @@ static void hash_is(const char *text, const char *expected)
   assert_string_equal(hex, expected);
 }
 
-static void the_examples_of_the_standard(void **state)
+static void the_examples_of_the_standard_have_their_hashes(void **state)
 {
   (void)state;
   hash_is("", "da39a3ee5e6b4b0d3255bfef95601890afd80709");
@@ -26,7 +26,7 @@ static void the_examples_of_the_standard(void **state)
           "e0c094e867ef46c350ef54a7f59dd60bed92ae83");
 }
 
-static void texts_that_just_fit_a_block(void **state)
+static void texts_that_just_fit_a_block_have_their_hashes(void **state)
 {
   char text[65];
   (void)state;
@@ -44,8 +44,8 @@ static void texts_that_just_fit_a_block(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_examples_of_the_standard),
-      cmocka_unit_test(texts_that_just_fit_a_block),
+      cmocka_unit_test(the_examples_of_the_standard_have_their_hashes),
+      cmocka_unit_test(texts_that_just_fit_a_block_have_their_hashes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

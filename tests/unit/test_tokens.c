@@ -316,7 +316,7 @@ static void a_token_that_is_put_back_keeps_its_longer_life(void **state)
 }
 
 /* The oldest go first. The result of a release under way does not change by that. */
-static void more_debts_than_are_remembered(void **state)
+static void the_oldest_of_too_many_debts_is_forgotten(void **state)
 {
   struct party party = join();
   struct rlk_engine *engine = &party.client->engine;
@@ -392,7 +392,7 @@ int main(void)
       cmocka_unit_test(a_set_is_written_whole),
       cmocka_unit_test(a_second_set_may_meet_its_own_token),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
-      cmocka_unit_test(more_debts_than_are_remembered),
+      cmocka_unit_test(the_oldest_of_too_many_debts_is_forgotten),
       cmocka_unit_test(a_release_learns_what_a_debt_has_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

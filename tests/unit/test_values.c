@@ -143,7 +143,7 @@ static void texts_are_cut_and_counted(void **state)
   redlock_client_free(client); /* one that was never opened */
 }
 
-static void a_lock_before_its_first_operation(void **state)
+static void a_lock_is_free_before_its_first_operation(void **state)
 {
   char buf[64];
   redlock_client *client = redlock_client_new();
@@ -195,7 +195,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_status_has_a_counter),        cmocka_unit_test(statuses_have_names_texts_and_traits),
       cmocka_unit_test(the_option_table_is_whole),         cmocka_unit_test(a_null_handle_is_invalid),
-      cmocka_unit_test(texts_are_cut_and_counted),         cmocka_unit_test(a_lock_before_its_first_operation),
+      cmocka_unit_test(texts_are_cut_and_counted),         cmocka_unit_test(a_lock_is_free_before_its_first_operation),
       cmocka_unit_test(every_reason_of_a_loss_has_a_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
