@@ -24,6 +24,7 @@ import tarfile
 import zipfile
 from datetime import datetime, timezone
 from email.utils import format_datetime
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -171,10 +172,9 @@ class Release:
         sdist = self.out / f"libredlock-{version()}.tar.gz"
         if not sdist.exists():
             self.sdist()
-        for target, tag in TARGETS.items():
-            wheel = self.wheel(sdist, target, tag)
-            twine_check(wheel)
-            print(wheel)
+        wheels = [self.wheel(sdist, target, tag) for target, tag in TARGETS.items()]
+        twine_check(*wheels)
+        print(*wheels, sep="\n")
 
     def multiarch_headers(self) -> Path:
         """Debian's Python.h includes a header below /usr/include/ARCHITECTURE, the rest of which is not for zig."""
@@ -187,7 +187,8 @@ class Release:
 
     def wheel(self, sdist: Path, target: str, tag: str) -> Path:
         plain = new_folder(self.work / target)
-        compiler = f"{sys.executable} {Path(__file__).with_name('zig_cc.py')} {target}"
+        zig = Path(find_spec("ziglang").origin).with_name("zig")
+        compiler = f"{sys.executable} -IS {Path(__file__).with_name('zig_cc.py')} {zig} {target}"  # for each file
         platform = tag if "musl" in tag else f"linux_{target.split('-')[0]}"
         run(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation",
             "--wheel-dir", plain, sdist, cwd=plain, CC=compiler, LDSHARED=f"{compiler} -shared",
@@ -248,8 +249,8 @@ def pack(tree: Path, target: Path) -> None:
         tar.add(tree, tree.name, filter=anonymous)
 
 
-def twine_check(path: Path) -> None:
-    run(sys.executable, "-m", "twine", "check", "--strict", path)
+def twine_check(*paths: Path) -> None:
+    run(sys.executable, "-m", "twine", "check", "--strict", *paths)
 
 
 def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:

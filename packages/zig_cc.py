@@ -1,10 +1,10 @@
-"""A C compiler for setuptools: zig_cc.py TARGET ARGUMENT... compiles and links with zig for TARGET.
+"""A C compiler for setuptools: zig_cc.py ZIG TARGET ARGUMENT... compiles and links with the program ZIG for TARGET.
 
 Only what the recipe of the extension asks for reaches zig. The flags with which the running Python was built are for
 this machine, and setuptools adds them to every command.
 """
 
-import subprocess
+import os
 import sys
 
 KEPT = ("-c", "-shared", "-fPIC", "-pthread", "-ldl", "-std=", "-fvisibility=", "-I", "-D", "-U",
@@ -23,10 +23,10 @@ def kept(arguments):
             yield argument
 
 
-def main(target, *arguments):
+def main(zig, target, *arguments):
     flags = OWN if {"-c", "-shared"} & set(arguments) else OWN + PROGRAM
-    return subprocess.call([sys.executable, "-m", "ziglang", "cc", "-target", target, *flags, *kept(arguments)])
+    os.execv(zig, [zig, "cc", "-target", target, *flags, *kept(arguments)])
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])
