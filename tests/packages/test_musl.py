@@ -23,7 +23,7 @@ OPTIONS = {
 POPT = ["UNISTD_H", "GLOB_H", "STDINT_H", "FNMATCH_H", "STPCPY", "SRANDOM", "STRERROR", "VASPRINTF"]
 UNITS = sorted({path.stem for path in (ROOT / "tests/unit").glob("test_*.c")} - {"test_openssl"})  # glibc's
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("musl")]
+pytestmark = pytest.mark.timeout(600)
 
 
 class Musl:

@@ -13,7 +13,7 @@ PACKAGES = ["base-files", "bash", "binutils", "clang", "cmake", "coreutils", "da
             "libcmocka-dev", "libhiredis-dev", "libjansson-dev", "libpopt-dev", "libssl-dev", "ninja-build",
             "pkg-config"]
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("release")]
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
