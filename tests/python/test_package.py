@@ -1,6 +1,5 @@
 """Building and installing: wheel, sdist, the wheel with hiredis in it, and other interpreters."""
 
-import fcntl
 import glob
 import json
 import os
@@ -35,13 +34,14 @@ def run(*command, **options):
 
 
 def environment(folder, interpreter=sys.executable):
-    """An empty virtual environment's python."""
-    run(interpreter, "-m", "venv", folder)
+    """An empty virtual environment's python. It has no pip of its own: to make one takes longer than all else."""
+    run(interpreter, "-m", "venv", "--without-pip", folder)
     return folder / "bin" / "python"
 
 
 def pip(python, *arguments):
-    return run(python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments, cwd="/")
+    return run(sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "--quiet", *arguments,
+               cwd="/")
 
 
 def locks(python, nodes, source=LOCK):
@@ -60,16 +60,9 @@ def sources(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def wheel(sources, tmp_path_factory):
-    """That of such a clone, built once for all processes of the run."""
-    folder = tmp_path_factory.getbasetemp()
-    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "wheel"
-    folder.mkdir(exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not list(folder.glob("*.whl")):
-            pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", folder, sources)
-    (wheel,) = folder.glob("*.whl")
+def wheel():
+    """What these tests' own package was installed from."""
+    (wheel,) = (ROOT / "build/wheel").glob("*.whl")
     return wheel
 
 
