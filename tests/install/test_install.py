@@ -10,6 +10,7 @@ import pytest
 from testing import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
+RELEASE = ROOT / "build/release"
 EXAMPLES = sorted((ROOT / "docs/examples").glob("*.c"))
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "REDLOCK_"))}
 
@@ -22,12 +23,9 @@ def run(*command, **environment):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """Configured for one prefix and installed into another, as packagers do."""
-    build, prefix = tmp_path_factory.mktemp("build"), tmp_path_factory.mktemp("prefix")
-    run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DREDLOCK_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release",
-        "-DCMAKE_INSTALL_LIBDIR=lib")
-    run("cmake", "--build", build)
-    run("cmake", "--install", build, "--prefix", prefix)
+    """What ./dev build release has made, configured for one prefix and installed into another, as packagers do."""
+    prefix = tmp_path_factory.mktemp("prefix")
+    run("flock", ROOT / "build/release.lock", "cmake", "--install", RELEASE, "--prefix", prefix)
     return prefix
 
 
