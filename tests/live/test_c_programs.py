@@ -26,18 +26,18 @@ def run(nodes, program, *args, under=(), keys_end_s=5):
     return done.stdout
 
 
-def test_threads100(nodes):
+def test_a_hundred_threads_share_a_client(nodes):
     assert run(nodes, "threads100").endswith("ok\n")
 
 
 @pytest.mark.skipif(SANITIZER == "tsan", reason="TSan holds a signal back while its thread sleeps; other builds run it")
 @pytest.mark.parametrize("how", ["lapsed", "short", "drained", "left", "leaving"])
-def test_late_winner(nodes, how):
+def test_a_late_winner_does_not_return_a_lapsed_lock(nodes, how):
     assert run(nodes, "late_winner", how).endswith("ok\n")
 
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS])
-def test_short_waits_that_a_filter_forbids(nodes, error):
+def test_locks_work_where_a_filter_forbids_short_waits(nodes, error):
     assert run(nodes, "forbidden_waits", "short", str(error)).endswith("ok\n")
 
 
@@ -45,17 +45,17 @@ def test_waiting_that_fails_does_not_spin(nodes):
     assert run(nodes, "forbidden_waits", "all", str(errno.EPERM)).endswith("ok\n")
 
 
-def test_names_that_take_long_to_look_up(nodes):
+def test_a_slow_look_up_of_a_name_runs_once(nodes):
     """A SET that was written with a set-up may have been executed although that took too long: it ends with its TTL."""
     assert run(nodes, "hanging_names", keys_end_s=40).endswith("ok\n")
 
 
 @pytest.mark.parametrize("what", ["cancel", "sleep"])
-def test_a_loop_beside_a_call(nodes, what):
+def test_a_loop_turns_beside_a_blocking_call(nodes, what):
     assert run(nodes, "beside_driver", what).endswith("ok\n")
 
 
-def test_forks(nodes):
+def test_a_forked_child_uses_an_inherited_client(nodes):
     """TSan does not support a child that starts a thread after a fork: there the children start none."""
     assert run(nodes, "forks", *["--no-threads"] * (SANITIZER == "tsan")).endswith("ok\n")
 
@@ -66,7 +66,7 @@ def test_every_allocation_fails_once(nodes):
 
 
 @pytest.mark.skipif(SANITIZER != "", reason="valgrind and a sanitizer exclude each other; the dev build runs it")
-def test_forks_under_valgrind(nodes):
+def test_forks_leak_nothing_under_valgrind(nodes):
     assert shutil.which("valgrind"), "valgrind is needed for this test"
     run(nodes, "forks", under=["valgrind", "-q", "--error-exitcode=9", "--leak-check=full",
                                "--errors-for-leak-kinds=definite", "--fair-sched=yes"])

@@ -7,7 +7,7 @@ from rl import CANCELLED, PENDING
 from testing import eventually
 
 
-def test_cancel_in_a_signal_handler(nodes, client):
+def test_cancel_in_a_signal_handler_ends_the_wait(nodes, client):
     occupy(nodes)
     lock = client.lock()
     waiting = Call(lock.acquire, -1)

@@ -25,7 +25,7 @@ def run_loop(client, wanted):
     return tags
 
 
-def test_acquire_extend_release(nodes, client):
+def test_a_lock_is_acquired_extended_and_released(nodes, client):
     lock = client.lock()
     lock.set_tag(2 ** 64 - 1)
     fd = client.fd
@@ -122,7 +122,7 @@ def test_what_ends_in_process_makes_the_descriptor_readable(client):
     assert client.next() == 7
 
 
-def test_many_in_flight(nodes, client):
+def test_many_operations_in_flight_get_their_own_replies(nodes, client):
     """Replies are matched by position: each operation gets its own."""
     locks = {tag: client.lock("m%d" % tag) for tag in range(1, 301)}
     busy = range(1, 301, 3)

@@ -59,7 +59,7 @@ def balancer(server):
     one.listener.close()
 
 
-def test_a_failover_behind_a_connection_that_is_kept(make_cluster, balancer, guarded):
+def test_a_failover_behind_a_connection_that_is_kept_is_seen(make_cluster, balancer, guarded):
     first, second = guarded([balancer]).lock(), guarded([balancer])
     assert first.acquire(0) == OK
     balancer.server = make_cluster(1).nodes[0]
@@ -92,7 +92,7 @@ def test_a_lapsed_lease_does_not_count_in_a_quarantine(make_cluster, make_client
 
 @pytest.mark.parametrize("change", ["a first replica", "no backlog", "redis-cli --rdb", "restart from RDB",
                                     "REPLICAOF"])
-def test_which_histories_are_another_server(make_cluster, guarded, tmp_path, change):
+def test_only_a_replica_meanwhile_is_another_server(make_cluster, guarded, tmp_path, change):
     """A server is another one if it was a replica meanwhile; replicas of its own change nothing."""
     master, other = make_cluster(2, config={"repl-backlog-ttl": 1, "repl-timeout": 5}).nodes
     client = taken_once(guarded([master]))

@@ -207,7 +207,7 @@ def test_a_fault_that_may_pass_does_not_end_a_wait(make_client, fake_server):
     assert lock.acquire(20000) == OK, lock.message
 
 
-def test_a_key_that_outlives_every_clock(nodes, client):
+def test_a_key_that_outlives_every_clock_has_no_ttl(nodes, client):
     occupy(nodes, ttl_ms=9000000000000000)
     lock = client.lock()
     assert lock.acquire(0) == BUSY

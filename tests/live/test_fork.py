@@ -74,7 +74,7 @@ def test_descriptor_keeps_its_number_and_works_in_both(nodes, client):
     nodes.no_keys()
 
 
-def test_fork_in_mid_operation(nodes, make_client, proxies):
+def test_a_child_has_no_operation_of_its_parent(nodes, make_client, proxies):
     """What the parent has started is the parent's alone."""
     client = make_client([p.url for p in proxies])
     lock = client.lock()
@@ -101,7 +101,7 @@ def test_fork_in_mid_operation(nodes, make_client, proxies):
     assert sum(node.calls("set") for node in nodes) == 10
 
 
-def test_fork_while_a_thread_waits(nodes, client):
+def test_a_child_forked_while_a_thread_waits_takes_locks(nodes, client):
     occupy(nodes)
     waiter = client.lock()
     waiting = Call(waiter.acquire, -1)
@@ -118,7 +118,7 @@ def test_fork_while_a_thread_waits(nodes, client):
     assert waiting.join() == rl.CANCELLED
 
 
-def test_fork_with_a_renewed_lock(nodes, make_client):
+def test_a_child_renews_its_own_locks_alone(nodes, make_client):
     """The child's keeper renews the child's locks and none of the parent's."""
     client = make_client(nodes.urls, renew="true", **rl.short(2000))
     lock = client.lock()
@@ -141,7 +141,7 @@ def test_fork_with_a_renewed_lock(nodes, make_client):
     assert lock.extend() == OK
 
 
-def test_grandchild(nodes, client):
+def test_a_grandchild_takes_a_lock_of_its_own(nodes, client):
     lock = client.lock()
     assert lock.acquire() == OK
 

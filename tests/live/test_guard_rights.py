@@ -44,7 +44,7 @@ def test_what_a_server_forbids_is_named_with_the_rule_to_add(make_cluster, make_
     assert make_client(urls, **GUARDED).lock().acquire(0) == OK
 
 
-def test_a_marker_that_becomes_forbidden_and_is_allowed_again(make_cluster, make_client):
+def test_a_marker_that_is_forbidden_for_a_time_votes_again(make_cluster, make_client):
     servers = make_cluster(3).nodes
     urls = few(servers)
     bootstrapped(urls)

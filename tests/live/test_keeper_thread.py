@@ -39,7 +39,7 @@ def test_time_that_the_process_is_stopped_delays_no_renewal(nodes):
     assert any(left_when_renewed(nodes) > 1000 for _ in range(5))
 
 
-def test_one_thread_for_all(nodes, make_client):
+def test_one_thread_renews_for_all(nodes, make_client):
     clients = [make_client(nodes.urls, renew="true") for _ in range(3)]
     before = set(os.listdir("/proc/self/task"))
     locks = [client.lock("m%d" % i) for i, client in enumerate(clients) for _ in range(1)]

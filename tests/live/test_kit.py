@@ -44,7 +44,7 @@ def test_reset_brings_everything_back(nodes):
     assert nodes[3].command("ACL", "USERS") == [b"default"]
 
 
-def test_restart_with_and_without_data(nodes):
+def test_restart_keeps_the_data_unless_empty(nodes):
     nodes[0].set("k", "v")
     port, run_id = nodes[0].port, nodes[0].info("server")["run_id"]
     nodes[0].restart()
@@ -119,7 +119,7 @@ def test_servers_take_turns(make_cluster, tmp_path):
 
 
 @pytest.mark.parametrize("unix", [False, True])
-def test_acl_users_of_the_kit(make_cluster, proxy, unix):
+def test_urls_of_the_kit_have_the_user_and_the_kit_all_rights(make_cluster, proxy, unix):
     """The kit has all rights; the URLs, a proxy's too, are those of a user who has few."""
     node = make_cluster(1, unix=unix, password="all@", login=("few", "p/%,"), users=["user few on >p/%, ~* +get"])[0]
     node.reset()

@@ -33,7 +33,7 @@ def test_the_first_line_is_the_password(node, make_client, password_file, text):
     lock_once(make_client([node.url], password_file=password_file))
 
 
-def test_a_password_that_was_changed(node, make_client, password_file):
+def test_a_changed_password_is_read_from_its_file(node, make_client, password_file):
     password_file.write_text("first")
     client = make_client([node.url], password_file=password_file)
     lock_once(client)
@@ -44,7 +44,7 @@ def test_a_password_that_was_changed(node, make_client, password_file):
     lock_once(client)
 
 
-def test_a_user_of_an_acl(make_cluster, make_client, tmp_path):
+def test_a_user_of_an_acl_logs_in_from_files(make_cluster, make_client, tmp_path):
     node = make_cluster(1, users=["user locker on >sesame ~* +@all"], password="kit", login=(None, None)).nodes[0]
     (tmp_path / "user").write_text("locker\n")
     (tmp_path / "password").write_text("sesame\n")

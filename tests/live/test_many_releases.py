@@ -74,7 +74,7 @@ def test_a_drain_that_has_no_time_says_so(nodes, make_client):
     assert client.describe()["commands"] - sent < 3000, "it has looked at the clock before all 6000 deletes were sent"
 
 
-def test_debts_of_very_many_locks(nodes, behind):
+def test_debts_of_very_many_locks_are_remembered_and_paid(nodes, behind):
     """All are remembered, and paid when the node is back."""
     client = behind.client
     locks = take_many(client, nodes, 17000)
@@ -88,7 +88,7 @@ def test_debts_of_very_many_locks(nodes, behind):
     assert many_keys(nodes) == 0
 
 
-def test_more_than_a_socket_takes(nodes, make_client):
+def test_more_than_a_socket_takes_waits_in_the_client(nodes, make_client):
     """16 MB for a hung node stay in the client until they can be written; the others are not held up."""
     three = nodes.nodes[:3]
     client = make_client([node.url for node in three], ttl_ms=120000, max_ttl_ms=120000, node_timeout_ms=30000)

@@ -78,7 +78,7 @@ def test_doctor_finds_two_servers_under_one_name(first, second, names):
 @pytest.mark.parametrize("addresses, code", [
     ([], UNAVAILABLE), ([FIRST], 0), ([FIRST, FIRST], 0), ([FIRST, "::1"], 0), ([FIRST, *MANY], 0)],
     ids=["none", "one", "one twice", "one of each family", "forty of which one answers"])
-def test_a_name_that_leads_to_one_server(first, names, addresses, code):
+def test_a_name_that_leads_to_one_server_is_no_mistake(first, names, addresses, code):
     names(*addresses)
     done = doctor(first.port)
     assert (done.returncode, "servers" in done.stdout) == (code, False), done.stdout
@@ -161,14 +161,14 @@ def test_own_key_under_the_other_name_is_no_other_lock(nodes, make_client):
         nodes.no_keys()
 
 
-def test_ipv6(nodes, make_client):
+def test_locks_work_over_ipv6(nodes, make_client):
     with socket.socket(socket.AF_INET6) as probe:
         probe.bind(("::1", 0))
     lock = make_client([n.url_with(host="[::1]") for n in nodes]).lock()
     assert lock.acquire() == OK
 
 
-def test_host_name_that_does_not_exist(nodes, make_client):
+def test_a_host_name_that_does_not_exist_costs_its_vote(nodes, make_client):
     lock = make_client(["redis://no-such-host.invalid:7001", *nodes.urls[1:]], settle=False).lock()
     assert lock.acquire() == OK
 

@@ -47,14 +47,14 @@ def test_no_descriptor_is_left(nodes, servers):
     eventually(lambda: descriptors().items() <= before, 30)  # a name may be looked up still
 
 
-def test_no_thread_without_need(nodes, client):
+def test_no_thread_is_started_without_need(nodes, client):
     before = set(os.listdir("/proc/self/task"))
     lock = client.lock()
     assert lock.acquire() == OK and lock.extend() == OK and lock.release() == OK
     assert set(os.listdir("/proc/self/task")) <= before
 
 
-def test_no_sigpipe_and_no_output(nodes):
+def test_nodes_that_die_raise_no_sigpipe_and_no_output(nodes):
     """Nodes that die under a client with the default action for SIGPIPE."""
     out = run_python("""
 import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -112,7 +112,7 @@ client.free()
     assert later == "OK"
 
 
-def test_open_files_exhausted(nodes):
+def test_open_files_that_are_exhausted_are_a_status(nodes):
     """Without descriptors there is a status, and with them again a lock."""
     out = run_python("""
 import resource

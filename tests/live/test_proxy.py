@@ -74,7 +74,7 @@ def test_order_is_kept_and_nothing_doubled(nodes, proxy, seed):
 
 
 @pytest.mark.parametrize("byte", [0, 1, 17, None])
-def test_cut_in_a_command(pair, byte):
+def test_a_cut_in_a_command_falls_at_its_byte(pair, byte):
     one, connect = pair
     client, server = connect()
     other = encode("SET", "other", "v")
@@ -89,7 +89,7 @@ def test_cut_in_a_command(pair, byte):
 
 
 @pytest.mark.parametrize("byte", [0, 2, None])
-def test_cut_in_a_reply(pair, byte):
+def test_a_cut_in_a_reply_falls_at_its_byte(pair, byte):
     """Replies that were owed before the cut was set are not it."""
     one, connect = pair
     client, server = connect()
@@ -108,7 +108,7 @@ def test_cut_in_a_reply(pair, byte):
     assert read(client, len(rest)) == rest
 
 
-def test_two_cuts_in_one_command(pair):
+def test_two_cuts_in_one_command_both_fall(pair):
     one, connect = pair
     client, server = connect()
     seen = []
@@ -263,7 +263,7 @@ def test_close_leaves_nothing(nodes, tmp_path):
     assert (done.stdout, done.stderr) == ("0 1\n", "")
 
 
-def test_unix_node_that_comes_and_goes(make_cluster, proxy):
+def test_a_unix_node_may_come_and_go(make_cluster, proxy):
     node = make_cluster(1, unix=True)[0]
     one = proxy(node)
     assert RespConnection((one.host, one.port)).command("PING") == b"PONG"

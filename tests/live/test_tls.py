@@ -53,7 +53,7 @@ def test_release_by_another_client_wakes_the_waiter(make_cluster, certificate, o
     assert waiting.wait(20000) == OK
 
 
-def test_more_replies_than_a_read_takes(node, open_tls):
+def test_more_replies_than_a_read_takes_are_all_read(node, open_tls):
     client = open_tls(node.url, queue="false")
     lock_once(client)
     locks = [client.lock("%04d%s" % (number, "r" * 200)) for number in range(3000)]
@@ -63,7 +63,7 @@ def test_more_replies_than_a_read_takes(node, open_tls):
     assert len(node.keys()) == 3000
 
 
-def test_a_folder_of_certificates(node, open_tls, authority, tmp_path):
+def test_a_folder_of_certificates_is_trusted(node, open_tls, authority, tmp_path):
     shutil.copy(authority.ca_file, tmp_path / "ca.pem")
     subprocess.run(["openssl", "rehash", str(tmp_path)], check=True)
     lock_once(open_tls(node.url, tls_ca_file="", tls_ca_path=str(tmp_path)))
@@ -74,7 +74,7 @@ def test_the_host_name_is_checked(make_cluster, authority, open_tls):
     lock_once(open_tls(node.url_with(host="localhost")))
 
 
-def test_one_name_for_all_nodes(make_cluster, authority, open_tls):
+def test_one_name_may_stand_for_all_nodes(make_cluster, authority, open_tls):
     server = Recorder(authority.issue("locks.example"))
     client = open_tls(server.url, tls_server_name="locks.example")
     spin(client, lambda: server.names, 20)
@@ -92,7 +92,7 @@ def test_wildcards_stand_for_a_whole_label(authority, open_tls, name, fits):
     assert only_node(client)["why"].endswith("is not for locks.example.com") != fits
 
 
-def test_a_client_certificate(make_mutual, certificate, authority, open_tls):
+def test_a_client_shows_its_certificate(make_mutual, certificate, authority, open_tls):
     node, = make_mutual(1, certificate)
     shown = authority.issue("worker-7")
     lock_once(open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
@@ -110,7 +110,7 @@ def test_a_certificate_of_strangers_is_refused_by_the_server(make_mutual, certif
     assert words == "TLS: the server refuses: tlsv1 alert unknown ca"
 
 
-def test_an_authority_that_is_not_trusted(node, stranger, open_tls):
+def test_an_authority_that_is_not_trusted_is_refused(node, stranger, open_tls):
     lock = open_tls(node.url, tls_ca_file=stranger.ca_file, outage_wait_ms=500).lock()
     assert lock.acquire() == NO_QUORUM
     assert "TLS: the server's certificate is refused: " in lock.message
@@ -123,27 +123,27 @@ def test_an_authority_that_is_not_trusted(node, stranger, open_tls):
      "TLS: the server's certificate is refused: certificate has expired"),
     ([], {"not_before": NOW + DAY, "not_after": NOW + 3 * DAY},
      "TLS: the server's certificate is refused: certificate is not yet valid")])
-def test_a_certificate_that_does_not_fit(authority, open_tls, names, when, words):
+def test_a_certificate_that_does_not_fit_is_refused(authority, open_tls, names, when, words):
     server = Recorder(authority.issue(*names, **when))
     assert why(open_tls(server.url)) == words
     server.close()
 
 
-def test_a_certificate_of_another_host(authority, open_tls):
+def test_a_certificate_of_another_host_is_refused(authority, open_tls):
     server = Recorder(authority.issue("other.example"))
     words = why(open_tls(server.url.replace("127.0.0.1", "localhost")))
     assert words == "TLS: the server's certificate is not for localhost"
     server.close()
 
 
-def test_a_server_without_tls(make_cluster, open_tls):
+def test_a_server_without_tls_is_named_as_one(make_cluster, open_tls):
     node = make_cluster(1).nodes[0]
     words = why(open_tls(node.url.replace("redis://", "rediss://")))
     assert words in ("TLS: the server does not speak it there",
                      "no answer to the TLS handshake in time; it may do without TLS (redis://)")
 
 
-def test_a_client_without_tls(node, open_tls):
+def test_a_client_without_tls_is_told_of_tls(node, open_tls):
     words = why(open_tls(node.url.replace("rediss://", "redis://")))
     assert words in ("connection reset by peer; it may expect TLS (rediss://)",
                      "the server closed the connection; it may expect TLS (rediss://)")
@@ -242,7 +242,7 @@ def test_tls_1_2_is_accepted(authority, open_tls):
     ({"tls_cert_file": "{cert}", "tls_key_file": "{other}"}, 'tls_key_file is "{other}": key values mismatch'),
     ({"tls_cert_file": "{cert}", "tls_key_file": "{locked}"},
      'tls_key_file is "{locked}": keys with a passphrase are not supported')])
-def test_files_that_are_of_no_use(authority, tmp_path, options, words):
+def test_files_that_are_of_no_use_are_refused(authority, tmp_path, options, words):
     shown = authority.issue("worker-7")
     folder = tmp_path / "empty"
     folder.mkdir()

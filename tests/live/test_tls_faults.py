@@ -125,7 +125,7 @@ def unread(one):
 
 
 @pytest.mark.parametrize("count, size", [(1, 15000), (1, 30000), (1, 45000), (1, 60000), (1000, 15000)])
-def test_more_bytes_than_the_socket_takes(node, open_patient, serve, count, size):
+def test_more_bytes_than_the_socket_takes_are_all_sent(node, open_patient, serve, count, size):
     """A part may be encrypted and not sent, also the last of a request that nothing follows."""
     gate = serve(Gate(node))
     client = open_patient(node, gate.url, queue="false")
@@ -168,7 +168,7 @@ def test_close_notify_is_sent_to_the_server(open_tls, certificate, serve):
     in_time(time.monotonic() - begun < 15)
 
 
-def test_a_handshake_that_does_not_fit_into_the_socket(make_mutual, authority, certificate, open_tls, serve):
+def test_a_handshake_may_be_larger_than_the_socket(make_mutual, authority, certificate, open_tls, serve):
     node, = make_mutual(1, certificate, config={"tls-protocols": "TLSv1.2"})
     shown = authority.issue(*("worker-%04d.example" % number for number in range(1000)))
     gate = serve(Gate(node, free=1))
@@ -183,7 +183,7 @@ def test_a_handshake_that_does_not_fit_into_the_socket(make_mutual, authority, c
 
 
 @pytest.mark.parametrize("size", [1, 7])
-def test_replies_in_pieces(node, open_patient, serve, size):
+def test_replies_may_come_in_pieces(node, open_patient, serve, size):
     """What others leave in the thread's queue of errors, of which OpenSSL has one, is no verdict on a piece."""
     crypto = ctypes.CDLL("libcrypto.so.3")
     gate = serve(Gate(node, size=size))
@@ -200,7 +200,7 @@ def test_replies_in_pieces(node, open_patient, serve, size):
     assert only_node(client)["drops"] == 0
 
 
-def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authority, certificate, serve):
+def test_the_rest_of_a_record_is_read_without_an_event(open_tls, authority, certificate, serve):
     """No event tells of it: the socket is empty."""
     reply = b"x" * (READS * RECORD + 100)
     reply = b"$%d\r\n%s\r\n" % (len(reply) - 11 - 5, reply[:len(reply) - 11 - 5]) + b":10\r\n"
@@ -249,7 +249,7 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authorit
 
 
 @pytest.mark.parametrize("ask, version", [(update_keys, 0), (renegotiate, TLS_1_2)])
-def test_new_keys_under_load(make_cluster, open_patient, certificate, serve, ask, version):
+def test_new_keys_under_load_drop_nothing(make_cluster, open_patient, certificate, serve, ask, version):
     node = make_cluster(1).nodes[0]
     relay = serve(Rekeyer(certificate, node.address, ask, every=3, version=version))
     client = open_patient(node, relay.url, queue="false")
@@ -265,7 +265,7 @@ def test_new_keys_under_load(make_cluster, open_patient, certificate, serve, ask
     assert relay.asked > 20 and only_node(client)["drops"] == 0
 
 
-def test_a_server_that_stops_negotiating(make_cluster, open_patient, certificate, serve):
+def test_a_server_that_stops_negotiating_is_awaited_asleep(make_cluster, open_patient, certificate, serve):
     """What is to be written waits for it, and the client sleeps."""
     node = make_cluster(1).nodes[0]
     stopped = threading.Event()
@@ -353,7 +353,7 @@ def resets(connection):
     (warns, "TLS: too many warn alerts"),
     (hangs_up, "TLS: the server closed the connection in the handshake"),
     (resets, "TLS: the server closed the connection in the handshake")])
-def test_a_handshake_that_fails(make_cluster, certificate, open_tls, serve, serving, words):
+def test_a_handshake_that_fails_costs_the_others_nothing(make_cluster, certificate, open_tls, serve, serving, words):
     """Is told within connect_timeout_ms, and costs the other nodes nothing."""
     others = make_cluster(2, tls=certificate)
     peer = serve(Peer(serving))
@@ -422,7 +422,7 @@ kept = []
     (answers_nonsense, None, "Protocol error, got "),
     (says_farewell, None, "the server closed the connection"),
     (says_farewell, ssl.TLSVersion.TLSv1_2, "the server closed the connection")])
-def test_nonsense_after_the_handshake(open_tls, certificate, serve, serving, version, words):
+def test_nonsense_after_the_handshake_is_told_at_once(open_tls, certificate, serve, serving, version, words):
     """Is told at once, though the connection stays open."""
     peer = serve(Peer(serving, certificate, version))
     begun = time.monotonic()

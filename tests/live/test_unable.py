@@ -53,7 +53,7 @@ def mended(nodes):
             os.rmdir(path)
 
 
-def test_misconf(nodes, mended, hold):
+def test_misconf_is_a_vote_against(nodes, mended, hold):
     lock = hold(**rl.short(2000))
     fail_background_saves(nodes[0])
     assert lock.release() == OK  # the delete is refused there, too: the TTL ends that key
@@ -73,7 +73,7 @@ def test_misconf_ends_and_the_debt_is_paid(nodes, mended, hold):
     spin_until_deleted(lock.client, nodes)
 
 
-def test_busy_script(nodes, hold):
+def test_a_busy_script_is_a_vote_against(nodes, hold):
     lock = hold()
     thread = busy_script(nodes[0])
     assert lock.extend() == OK and lock.release() == OK

@@ -44,7 +44,7 @@ def test_resource_in_a_message_is_escaped_and_cut(nodes, client):
     assert "x" * 65 not in lock.message and "a\\x00b" in lock.message
 
 
-def test_the_longest_and_an_automatic_time_out(nodes, make_client):
+def test_time_outs_may_be_the_longest_or_automatic(nodes, make_client):
     assert make_client(nodes.urls, max_ttl_ms=86400000).lock("longest", ttl_ms=86400000).acquire(5000) == OK
     automatic = make_client(nodes.urls, node_timeout_ms="auto", min_validity_ms="auto")
     assert automatic.lock().acquire(5000) == OK
@@ -113,7 +113,7 @@ def test_set_of_a_finished_attempt_is_never_sent(nodes, make_client, proxy):
     assert nodes[0].calls("set") == 0 and nodes[0].keys() == []
 
 
-def test_another_type_under_the_key_at_extend(nodes, hold):
+def test_an_extension_that_finds_another_type_is_lost(nodes, hold):
     lock = hold()
     for node in nodes.nodes[:3]:
         node.command("DEL", "r")
@@ -123,7 +123,7 @@ def test_another_type_under_the_key_at_extend(nodes, hold):
     eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, 5, "its own keys are deleted")
 
 
-def test_64_nodes(make_cluster, make_client):
+def test_a_lock_works_on_64_nodes(make_cluster, make_client):
     many = make_cluster(64)
     lock = make_client(many.urls).lock()
     assert lock.acquire(5000) == OK, lock.message
@@ -229,14 +229,14 @@ def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_connect_time_out(nodes, make_client):
+def test_a_connection_that_is_not_made_times_out(nodes, make_client):
     with BlackHole() as hole:
         client = make_client([hole.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
         spin(client, lambda: "timed out" in client.describe()["nodes"][0]["why"])
         assert client.lock().acquire(5000) == OK
 
 
-def test_set_up_time_out(nodes, make_client, fake_server):
+def test_a_set_up_without_an_answer_times_out(nodes, make_client, fake_server):
     fake = fake_server({"INFO": HOLD})
     client = make_client([fake.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
     spin(client, lambda: "set-up" in client.describe()["nodes"][0]["why"])

@@ -30,7 +30,7 @@ def test_extension_confirms_it(nodes, handed):
     nodes.no_keys()
 
 
-def test_release_of_an_adopted_token_without_answers(nodes, handed):
+def test_a_release_of_an_adopted_token_needs_answers(nodes, handed):
     for node in nodes:
         node.kill()
     assert handed.release() == NO_QUORUM
@@ -79,7 +79,7 @@ def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
     assert nodes.keys()[b"r"] == [0, 1, 2, 3, 4] and all(node.get("r") == token.encode() for node in nodes)
 
 
-def test_adopt_after_a_loss(nodes, make_client):
+def test_a_lost_lock_may_adopt_another_token(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock()
     assert lock.acquire(5000) == OK
@@ -91,7 +91,7 @@ def test_adopt_after_a_loss(nodes, make_client):
 
 @pytest.mark.parametrize("token", [b"bGlicmVkbG9jaw+/0123456=", b"0123456789abcdef" * 2, b"aVeryShortTokenOf22let",
                                    b"x", b"\x00raw\xff\r\nbytes\x00of20b", b"-" * 128])
-def test_tokens_of_other_libraries(nodes, client, token):
+def test_tokens_of_other_libraries_are_adopted(nodes, client, token):
     for node in nodes:
         node.set("r", token, px=20000)
     lock = client.lock(renew=True)

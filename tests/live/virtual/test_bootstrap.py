@@ -125,7 +125,7 @@ def test_a_quarantined_node_is_registered(server, make_client):
     (dict(nodes=5), "is registered for 5 nodes"),
     (dict(cluster="b"), "is registered for cluster b"),
 ])
-def test_replace(server, make_client, marker, words):
+def test_replace_is_needed_for_a_marker_that_differs(server, make_client, marker, words):
     server.set(MARKER, marker_of(server, **marker))
     before = server.get(MARKER)
     status, nodes = bootstrap([server.url])
@@ -144,7 +144,7 @@ def test_replace_of_the_number_leaves_the_rest_of_the_marker(server):
     assert server.get(MARKER).decode() == marker_of(server, since=since, history=history_of(server))
 
 
-def test_replace_of_a_marker_of_0_1(server, make_client):
+def test_replace_quarantines_where_a_marker_is_of_0_1(server, make_client):
     """Whether it was quarantined is not known, so it is now."""
     server.set(MARKER, "v1 %s 0 1 00 auto 4000 4000 4000" % server.info("server")["run_id"])
     assert bootstrap([server.url])[1][0][3] == "has a marker of version 0.1"
@@ -203,7 +203,7 @@ def test_yes_ends_a_quarantine_and_touches_no_number(server, max_ttl_ms):
 
 
 @pytest.mark.parametrize("mode, max_ttl_ms", [(REPLACE, 60000), (REPLACE, 20000)])
-def test_no_second_holder_by_a_change_of_the_number(make_cluster, make_client, mode, max_ttl_ms):
+def test_a_change_of_the_number_lets_no_second_holder_in(make_cluster, make_client, mode, max_ttl_ms):
     """Two of three nodes have just lost the holder's keys."""
     servers = make_cluster(3).nodes
     urls = [server.url for server in servers]
@@ -282,7 +282,7 @@ def test_a_dry_call_shows_what_one_question_asks(make_cluster):
     assert replaced == [0, 1, 2] and plan(REPLACE) == (OK, 3 * ["nothing"])
 
 
-def test_replace_while_a_node_is_away(make_cluster, make_client):
+def test_replace_works_while_a_node_is_away(make_cluster, make_client):
     servers = make_cluster(3).nodes
     urls = [server.url for server in servers]
     bootstrapped(urls)
@@ -295,7 +295,7 @@ def test_replace_while_a_node_is_away(make_cluster, make_client):
     assert [node[0] for node in bootstrap(urls, REPLACE, max_ttl_ms=8000)[1]] == ["nothing", "nothing", "replaced"]
 
 
-def test_two_bootstraps_at_once(make_cluster, make_client):
+def test_bootstraps_at_once_agree(make_cluster, make_client):
     servers = make_cluster(5, bootstrapped=False).nodes
     urls = [server.url for server in servers]
     calls = [Call(bootstrap, urls) for _ in range(4)]
@@ -304,7 +304,7 @@ def test_two_bootstraps_at_once(make_cluster, make_client):
     assert make_client(urls, **GUARDED).lock().acquire(0) == OK
 
 
-def test_many_new_at_once(make_cluster):
+def test_many_new_at_once_agree(make_cluster):
     """A script on each host."""
     servers = make_cluster(3, bootstrapped=False).nodes
     urls = [server.url for server in servers]

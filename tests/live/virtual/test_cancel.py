@@ -10,7 +10,7 @@ from rl import CANCELLED, HELD, INVALID, OK, PENDING
 from testing import eventually
 
 
-def test_cancel_before_anything_was_sent(nodes, client):
+def test_cancel_before_anything_was_sent_sends_nothing(nodes, client):
     lock = client.lock()
     assert lock.cancel() == OK  # nothing in flight
     assert lock.acquire() == OK and lock.release() == OK
@@ -25,7 +25,7 @@ def test_cancel_before_anything_was_sent(nodes, client):
     assert lock.start(rl.ACQUIRE) == OK and finish(lock) == OK
 
 
-def test_cancel_at_every_step(nodes, client):
+def test_cancel_at_every_step_leaves_no_key(nodes, client):
     """Cancelled after 0, 1, 2, ... steps of the client: never a key, and a lock that was granted stays held."""
     granted = 0
     for steps in itertools.takewhile(lambda steps: steps < 12 or not granted, range(1000)):
@@ -65,7 +65,7 @@ def test_cancel_of_an_extension_keeps_the_lock(nodes, client):
 
 
 @pytest.mark.parametrize("operation", [rl.ACQUIRE, rl.EXTEND, rl.RELEASE])
-def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxies, operation):
+def test_free_of_a_lock_in_mid_operation_leaves_no_key(nodes, make_client, proxies, operation):
     client = make_client([p.url for p in proxies], ttl_ms=30000)
     lock = client.lock()
     assert lock.acquire() == OK
@@ -86,7 +86,7 @@ def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxies, operation)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-def test_free_of_a_client_in_mid_operation(nodes, steps):
+def test_free_of_a_client_in_mid_operation_leaves_no_key(nodes, steps):
     client = rl.Client(nodes.urls, **dict(rl.CALM, ttl_ms=30000, exit_drain_ms=5000))
     assert client.lock("warm").acquire() == OK
     locks = [client.lock("m%d" % i) for i in range(50)]
@@ -100,7 +100,7 @@ def test_free_of_a_client_in_mid_operation(nodes, steps):
     client.free()
 
 
-def test_free_with_unreachable_nodes_during_an_operation(nodes, proxies):
+def test_free_in_mid_operation_waits_for_no_unreachable_node(nodes, proxies):
     client = rl.Client([p.url for p in proxies], ttl_ms=3000, node_timeout_ms=750)
     lock = client.lock()
     assert lock.acquire(5000) == OK and lock.release() == OK
@@ -125,7 +125,7 @@ def test_freeing_a_client_wakes_its_threads(nodes, make_client):
     assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
 
 
-def test_drain(nodes, client):
+def test_drain_releases_what_is_held_and_cancels_waits(nodes, client):
     kept, held, waiting = client.lock("kept"), client.lock("held"), client.lock("occupied")
     occupy(nodes, "occupied")
     assert kept.acquire() == OK and held.acquire() == OK
@@ -178,7 +178,7 @@ def test_drain_ends_with_a_node_that_was_being_set_up(nodes, proxy, make_client)
     nodes.no_keys()
 
 
-def test_drain_with_a_hung_node(nodes, hold):
+def test_drain_with_a_hung_node_times_out_and_deletes(nodes, hold):
     lock = hold()
     nodes[0].stop()
     assert lock.client.drain(200) == rl.TIMED_OUT

@@ -31,7 +31,7 @@ def test_step_forward_ends_leases_without_granting_others(server, guarded):
     granted_to_another(second, first)
 
 
-def test_a_step_that_is_seen_when_a_connection_is_made_again(server, guarded):
+def test_a_step_is_seen_when_a_connection_is_made_again(server, guarded):
     first, second = guarded([server]).lock(), taken_once(guarded([server]))
     assert first.acquire(0) == OK
     server.step(5)

@@ -10,7 +10,7 @@ def pttls(nodes):
     return [node.pttl("r") for node in nodes]
 
 
-def test_shorter_and_longer_on_every_node(nodes, hold):
+def test_expire_shortens_and_prolongs_on_every_node(nodes, hold):
     lock = hold(ttl_ms=30000)
     assert lock.expire(20000) == OK, lock.message
     assert 10000 < lock.validity_ms <= 20000
@@ -21,7 +21,7 @@ def test_shorter_and_longer_on_every_node(nodes, hold):
     assert lock.release() == OK
 
 
-def test_an_adopted_token(nodes, make_client, hold):
+def test_expire_confirms_an_adopted_token(nodes, make_client, hold):
     first, second = hold(ttl_ms=30000), make_client(nodes.urls, ttl_ms=30000).lock()
     assert first.detach() == OK
     assert second.adopt(first.token) == OK and second.expire(20000) == OK
@@ -30,7 +30,7 @@ def test_an_adopted_token(nodes, make_client, hold):
     assert second.release() == OK
 
 
-def test_what_is_not_held(nodes, make_client):
+def test_expire_needs_a_held_lock(nodes, make_client):
     lock = make_client(nodes.urls, **rl.short(400)).lock()
     assert lock.expire(5000) == NOT_HELD
     assert lock.acquire(5000) == OK
@@ -102,7 +102,7 @@ def test_remove_deletes_whatever_is_there(nodes, client):
     assert lock.acquire() == OK and lock.release() == OK
 
 
-def test_remove_without_a_majority(nodes, make_client):
+def test_remove_without_a_majority_deletes_what_it_can(nodes, make_client):
     occupy(nodes)
     client = make_client(nodes.urls)
     for node in nodes.nodes[:3]:

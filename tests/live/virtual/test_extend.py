@@ -34,7 +34,7 @@ def test_refused_extension_changes_no_later_vote(make_cluster, make_client, prox
     assert 0 < lock.validity_ms <= 9000
 
 
-def test_foreign_owner_on_a_minority(nodes, held):
+def test_a_foreign_owner_on_a_minority_ends_no_hold(nodes, held):
     for node in nodes.nodes[:2]:
         node.set("r", FOREIGN, px=20000)
     assert held.extend() == OK and held.state == HELD
@@ -42,7 +42,7 @@ def test_foreign_owner_on_a_minority(nodes, held):
     spin(held.client, lambda: nodes.keys() == {b"r": [0, 1]})
 
 
-def test_key_gone_on_a_minority(nodes, held):
+def test_a_key_gone_on_a_minority_ends_no_hold(nodes, held):
     for node in nodes.nodes[:2]:
         node.delete_keys()
     eventually(lambda: held.extend() == OK and held.votes[:2] == [LOST, LOST])
@@ -51,7 +51,7 @@ def test_key_gone_on_a_minority(nodes, held):
     assert held.extend() == LOST
 
 
-def test_partial_extension(nodes, hold):
+def test_an_extension_by_a_minority_changes_nothing(nodes, hold):
     lock = hold(node_timeout_ms=2000)
     for node in nodes.nodes[:2]:
         node.stop()
@@ -67,7 +67,7 @@ def test_partial_extension(nodes, hold):
 
 
 @pytest.mark.parametrize("ttl_ms", [-1, 19, 86400001, 7999])
-def test_ttl_outside_of_the_range(client, ttl_ms):
+def test_a_ttl_outside_of_the_range_is_refused(client, ttl_ms):
     """7999 ms leave less than four times the node time-out of 2000."""
     lock = client.lock()
     assert lock.acquire() == OK
@@ -76,13 +76,13 @@ def test_ttl_outside_of_the_range(client, ttl_ms):
     assert lock.state == HELD
 
 
-def test_no_extensions_at_all(nodes, make_client):
+def test_max_extensions_of_0_allows_none(nodes, make_client):
     lock = make_client(nodes.urls, max_extensions=0).lock()
     assert lock.acquire() == OK and lock.extend() == LIMIT
     assert "max_extensions" in lock.message and lock.start(rl.EXTEND) == LIMIT
 
 
-def test_max_hold(nodes, make_client):
+def test_max_hold_ends_the_extensions(nodes, make_client):
     lock = make_client(nodes.urls, ttl_ms=4000, node_timeout_ms=1000, max_hold_ms=5000).lock()
     assert lock.acquire(5000) == OK
     eventually(lambda: lock.validity_ms < 2500)
@@ -138,7 +138,7 @@ def test_extension_that_succeeds_too_late_revives_nothing(nodes, proxies, hold):
     spin_until_deleted(client, nodes)  # the long keys do not stay for their 20 s
 
 
-def test_script_cache_flushed(nodes, held):
+def test_scripts_are_sent_again_after_a_flush(nodes, held):
     for _ in range(3):
         for node in nodes:
             node.command("SCRIPT", "FLUSH")

@@ -28,7 +28,7 @@ def first(server, guarded):
     return lock
 
 
-def test_a_server_that_was_restarted_empty(server, first, guarded):
+def test_a_server_that_was_restarted_empty_does_not_vote(server, first, guarded):
     server.restart(empty=True)
     granted_to_another(guarded([server]), first)
 
@@ -40,7 +40,7 @@ def test_restart_is_seen_by_a_client_that_knows_the_server(server, first, guarde
     granted_to_another(second, first)
 
 
-def test_a_server_that_came_back_with_old_data(server, guarded):
+def test_a_server_that_came_back_with_old_data_does_not_vote(server, guarded):
     client = guarded([server])
     server.command("SAVE")
     first = client.lock()
@@ -51,25 +51,25 @@ def test_a_server_that_came_back_with_old_data(server, guarded):
     granted_to_another(guarded([server]), first)
 
 
-def test_flushall_seen_by_a_new_client(server, first, guarded):
+def test_flushall_is_seen_by_a_new_client(server, first, guarded):
     server.flush()
     granted_to_another(guarded([server]), first)
 
 
-def test_flushall_under_a_connection(server, first, guarded):
+def test_flushall_is_seen_under_a_connection(server, first, guarded):
     second = guarded([server])
     server.flush()
     granted_to_another(second, first)
 
 
-def test_flushall_that_somebody_else_saw_first(server, first, guarded):
+def test_flushall_is_seen_if_somebody_else_saw_it_first(server, first, guarded):
     second = guarded([server])
     server.flush()
     guarded([server])
     granted_to_another(second, first)
 
 
-def test_a_replica_that_was_promoted(make_cluster, proxy, guarded):
+def test_a_replica_that_was_promoted_does_not_vote(make_cluster, proxy, guarded):
     master, replica = make_cluster(2).nodes
     relay = proxy(master)
     first = guarded([relay]).lock()
@@ -83,7 +83,7 @@ def test_a_replica_that_was_promoted(make_cluster, proxy, guarded):
     granted_to_another(guarded([relay]), first)
 
 
-def test_a_failover_to_a_server_without_keys(make_cluster, proxy, guarded):
+def test_a_failover_to_a_server_without_keys_is_seen(make_cluster, proxy, guarded):
     """It was started before the first lock, and has no marker."""
     master, other = make_cluster(2).nodes
     relay = proxy(master)
@@ -227,7 +227,7 @@ def test_an_adopted_token_counts_where_the_marker_is_as_it_was(make_cluster, gua
     assert "quarantined" in lock.message
 
 
-def test_expire_of_an_adopted_lock(make_cluster, guarded):
+def test_expire_of_an_adopted_lock_shortens_every_lease(make_cluster, guarded):
     servers = make_cluster(3).nodes
     first, second = guarded(servers).lock(), guarded(servers, node_timeout_ms=750).lock()
     assert first.acquire(0) == OK
@@ -261,7 +261,7 @@ def test_an_adopted_lock_is_held_again(make_cluster, guarded):
     assert second.release() == OK and [server.get("r") for server in servers].count(None) >= 2
 
 
-def test_a_round_trip_of_more_than_half_a_second(make_cluster, proxy, make_client):
+def test_a_round_trip_may_take_more_than_half_a_second(make_cluster, proxy, make_client):
     servers = make_cluster(3).nodes
     bootstrapped([server.url for server in servers])
     proxies = [proxy(server) for server in servers]
@@ -275,7 +275,7 @@ def test_a_round_trip_of_more_than_half_a_second(make_cluster, proxy, make_clien
     assert make_client([p.url for p in proxies], settle=False, **options).lock().acquire(60000) == OK
 
 
-def test_a_first_registration_over_a_slow_network(make_cluster, proxy, make_client):
+def test_a_first_registration_works_over_a_slow_network(make_cluster, proxy, make_client):
     """The time that its since is compared with is read behind it."""
     p = proxy(make_cluster(1, bootstrapped=False).nodes[0])
     p.delay(up_ms=1200)

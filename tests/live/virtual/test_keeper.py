@@ -23,7 +23,7 @@ def extensions(nodes):
     return max(node.calls("pexpire") - node.calls("eval") for node in nodes)  # EVAL: the set-up tries it
 
 
-def test_renew_of_one_lock_alone(nodes, make_client):
+def test_renew_may_be_for_one_lock_alone(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(3000))
     kept, left = client.lock("kept", renew="true"), client.lock("left")
     assert kept.acquire(5000) == OK and left.acquire(5000) == OK
@@ -38,7 +38,7 @@ def test_the_last_renewal_fits_into_what_is_left(nodes, renewing):
     assert all(node.command("PTTL", "r") < 7000 for node in nodes)
 
 
-def test_renewal_in_spite_of_a_dead_and_a_hung_node(nodes, renewing):
+def test_renewal_goes_on_beside_a_dead_and_a_hung_node(nodes, renewing):
     lock = renewing(**rl.short(2000))
     nodes[0].kill()
     nodes[1].stop()
@@ -90,7 +90,7 @@ def test_an_extension_counts_on_what_is_put_back_meanwhile(make_cluster, make_cl
     assert lock.status == OK and lock.state == HELD, lock.message
 
 
-def test_a_rolling_restart(make_cluster, make_client):
+def test_a_renewed_lock_survives_a_rolling_restart(make_cluster, make_client):
     """None of the servers keeps its data."""
     servers = make_cluster(3).nodes
     lock = make_client([server.url for server in servers], guard="off", renew="true", **rl.short(4000)).lock()
@@ -130,7 +130,7 @@ def test_release_ends_the_renewal(nodes, renewing):
     assert extensions(nodes) == before
 
 
-def test_release_in_the_middle_of_a_renewal(nodes, make_client, proxies):
+def test_release_in_the_middle_of_a_renewal_leaves_no_key(nodes, make_client, proxies):
     client = make_client([p.url for p in proxies], renew="true", **rl.short(1000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
@@ -167,7 +167,7 @@ def test_users_extend_runs_beside_the_renewal(nodes, renewing):
     assert lock.state == HELD
 
 
-def test_many_leases(nodes, make_client):
+def test_many_leases_are_renewed_by_few_scripts(nodes, make_client):
     client = make_client(nodes.urls, renew="true", **rl.short(4000))
     locks = [client.lock("m%d" % i) for i in range(500)]
     for lock in locks:
@@ -198,7 +198,7 @@ def test_renewals_do_not_use_up_the_users_extensions(renewing):
     assert lock.state == rl.HELD
 
 
-def test_script_cache_flushed_between_renewals(nodes, renewing):
+def test_renewal_sends_scripts_again_after_a_flush(nodes, renewing):
     lock = renewing(**rl.short(2000))
     for _ in range(3):
         for node in nodes:

@@ -24,7 +24,7 @@ def drained(client):
     client.events()
 
 
-def test_lost_at_the_local_deadline_with_all_nodes_stopped(nodes, make_client):
+def test_a_loss_at_the_deadline_is_told_with_all_nodes_stopped(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(3000))
     lock = client.lock()
     lock.set_tag(77)
@@ -86,7 +86,7 @@ def test_event_queue_is_bounded(nodes, make_client):
     assert any(e["event"] == "dropped" for e in events)
 
 
-def test_describe(nodes, make_client, make_cluster):
+def test_describe_shows_options_nodes_and_figures(nodes, make_client, make_cluster):
     odd = make_cluster(1, cluster_enabled=True, password="hush")[0]
     client = make_client([*nodes.urls, odd.url, "redis://127.0.0.1:1"], client_name="worker")
     lock = client.lock()

@@ -28,7 +28,7 @@ def held(hold):
     return lock
 
 
-def test_expired(nodes, make_client):
+def test_a_lease_that_lapsed_is_lost_as_expired(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock()
     assert lock.acquire(5000) == OK
@@ -39,7 +39,7 @@ def test_expired(nodes, make_client):
     lock.release()
 
 
-def test_limit(nodes, make_client):
+def test_a_hold_that_may_not_go_on_is_lost_by_its_limit(nodes, make_client):
     client = make_client(nodes.urls, renew=True, **dict(rl.short(600), max_hold_ms=900))
     lock = client.lock()
     assert lock.acquire(5000) == OK
@@ -49,7 +49,7 @@ def test_limit(nodes, make_client):
     assert lost_event(client)["reason"] == "limit"
 
 
-def test_gone_at_an_extension(nodes, held):
+def test_an_extension_finds_that_the_token_is_gone(nodes, held):
     for node in nodes.nodes[:3]:
         node.delete_keys()
     assert held.extend() == LOST
@@ -59,7 +59,7 @@ def test_gone_at_an_extension(nodes, held):
     assert event["reason"] == "gone" and "expired" not in event["detail"]
 
 
-def test_gone_at_a_renewal(nodes, hold):
+def test_a_renewal_finds_that_the_token_is_gone(nodes, hold):
     lock = hold(renew=True, ttl_ms=8000)
     for node in nodes.nodes[:4]:
         node.set("r", "somebody else", px=60000)
@@ -69,7 +69,7 @@ def test_gone_at_a_renewal(nodes, hold):
     assert lost_event(lock.client)["reason"] == "gone"
 
 
-def test_restarted(nodes, hold):
+def test_without_a_guard_restarts_are_a_loss(nodes, hold):
     """With the guard it would be lost at the end of its lease: no other client is granted it there before."""
     held = hold(guard="off", ttl_ms=30000)
     for node in nodes.nodes[:3]:

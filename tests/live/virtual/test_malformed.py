@@ -24,7 +24,7 @@ HASTY = {"connect_timeout_ms": 300, "settle": False}
 
 @pytest.mark.parametrize("place", ["CONNECT", "HELLO", "INFO", "SCRIPT", "SET"])
 @pytest.mark.parametrize("bytes_", NASTY.values(), ids=NASTY.keys())
-def test_malformed(nodes, make_client, fake_server, place, bytes_):
+def test_malformed_replies_do_no_harm(nodes, make_client, fake_server, place, bytes_):
     """One such server beside four real ones does no harm; two beside one real one are no lock."""
     fakes = [fake_server({place: bytes_}) for _ in range(2)]
     client = make_client([fakes[0].url, *nodes.urls[:4]], **HASTY)
@@ -48,7 +48,7 @@ def test_malformed(nodes, make_client, fake_server, place, bytes_):
 
 
 @pytest.mark.parametrize("bytes_", NASTY.values(), ids=NASTY.keys())
-def test_malformed_reply_to_a_script(make_client, fake_server, bytes_):
+def test_a_malformed_reply_to_a_script_confirms_nothing(make_client, fake_server, bytes_):
     """An extension that was answered with rubbish by a majority confirms nothing; the old lease runs on."""
     good = fake_server()
     fakes = [fake_server({"EVALSHA": bytes_, "EVAL": bytes_}) for _ in range(2)]

@@ -183,7 +183,7 @@ def test_a_program_that_was_left_out_of_a_raise_is_refused(server, make_client):
     assert "allows leases of 8 s, and max_ttl_ms is 4 s here: give this program the same" in lock.message
 
 
-def test_two_numbers_at_once(make_cluster, make_client):
+def test_two_numbers_at_once_count_no_longer_lease(make_cluster, make_client):
     """During a roll-out: whoever registers a server writes its own, and nobody counts a lease that is longer."""
     servers = make_cluster(3).nodes
     urls = [server.url for server in servers]
@@ -243,7 +243,7 @@ def test_a_key_without_a_text_is_no_marker(server, make_client, key, who):
 
 
 @without_a_text
-def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client, key):
+def test_a_key_that_somebody_writes_before_the_marker_stays(server, proxy, make_client, key):
     """It was not there when it was read, and is when the script that writes it comes."""
     relay, written = proxy(server), []
 
@@ -272,7 +272,7 @@ def test_a_marker_that_somebody_writes_first_stands(make_cluster, proxy, make_cl
     assert server.get(MARKER) == first.encode()
 
 
-def test_another_key_in_place_of_the_marker(server, guarded):
+def test_another_key_in_place_of_the_marker_is_refused(server, guarded):
     client = guarded([server])
     server.command("DEL", MARKER)
     server.command("HSET", MARKER, "a", "b")

@@ -42,7 +42,7 @@ def tries(call, wanted, times=10):
 
 
 @pytest.mark.parametrize("rtt_ms", [60, 120])
-def test_slow_networks(nodes, make_client, proxy, rtt_ms):
+def test_locks_work_over_slow_networks(nodes, make_client, proxy, rtt_ms):
     proxies = [proxy(node) for node in nodes.nodes[:3]]
     for p in proxies:
         p.delay(rtt_ms / 2, rtt_ms / 2)
@@ -59,7 +59,7 @@ def test_slow_networks(nodes, make_client, proxy, rtt_ms):
 
 
 @pytest.mark.parametrize("ms", [100, 300])
-def test_a_stall_of_all_nodes(nodes, make_client, stall, ms):
+def test_a_stall_of_all_nodes_fails_no_attempt(nodes, make_client, stall, ms):
     lock = make_client(nodes.urls, **PLAIN).lock()
 
     def attempt():
@@ -119,13 +119,13 @@ def test_a_wait_puts_up_with_an_outage_for_a_time_only(nodes, make_client, wait_
     assert lock.said("connection refused") == 3
 
 
-def test_nodes_that_are_never_reached():
+def test_nodes_that_are_never_reached_end_a_wait():
     """From the first call on, as with a wrong port."""
     with rl.opened("redis://127.0.0.1:1", outage_wait_ms=300) as client:
         assert Call(client.lock().acquire, -1).join() == NO_QUORUM
 
 
-def test_an_outage_in_the_middle_of_a_wait(nodes, make_client):
+def test_an_outage_in_the_middle_of_a_wait_ends_it(nodes, make_client):
     """The time counts from when a majority answered last."""
     lock = make_client(nodes.urls, outage_wait_ms=300, retry_delay_ms=20, node_timeout_ms=500).lock()
     occupy(nodes)

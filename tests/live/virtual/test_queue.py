@@ -39,7 +39,7 @@ def test_clients_are_served_in_the_order_of_arrival(nodes, held, queued):
     eventually(lambda: not places(nodes), 5, "their places are given back")
 
 
-def test_a_single_node(make_cluster, hold, queued):
+def test_waiters_of_a_single_node_are_served_in_order(make_cluster, hold, queued):
     nodes = make_cluster(1)
     held = hold(nodes, **LONG)
     turns, _ = queued(4, nodes)

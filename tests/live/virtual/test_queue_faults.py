@@ -34,7 +34,7 @@ def promised_by(node, places):
 # ---- waiters that are late, and holders that are gone
 
 
-def test_the_holder_dies(nodes, hold, queued):
+def test_waiters_are_served_in_order_when_the_holder_dies(nodes, hold, queued):
     """The end of a lease wakes no waiter."""
     lock = hold(**short(3000))
     lock.detach()
@@ -263,7 +263,7 @@ def test_a_client_listens_only_while_it_waits(nodes, make_client, hold):
     assert lock.acquire(0) == OK, "and all others are there"
 
 
-def test_one_connection_for_all_resources(nodes, make_client):
+def test_one_connection_serves_all_resources(nodes, make_client):
     client = make_client(nodes.urls, **LONG)
     names = ["r%d" % number for number in range(40)]
     for name in names:

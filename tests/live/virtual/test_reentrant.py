@@ -53,7 +53,7 @@ def test_a_lost_lock_is_not_taken_again_inside(nodes, held):
     assert held.acquire(5000) == OK
 
 
-def test_the_lease_ends_inside(nodes, hold):
+def test_a_lease_that_ends_inside_is_lost_at_every_depth(nodes, hold):
     lock = hold(reentrant="true", ttl_ms=300, node_timeout_ms=50)
     assert lock.acquire(0) == OK
     lapse(lock)

@@ -43,7 +43,7 @@ def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, proxies, hold
     assert finish(lock) == OK, lock.message
 
 
-def test_majority_stopped_at_the_release(nodes, hold):
+def test_release_needs_no_answer_of_a_stopped_majority(nodes, hold):
     lock = hold(ttl_ms=30000, node_timeout_ms=200)
     for node in nodes.nodes[:3]:
         node.stop()
@@ -65,7 +65,7 @@ def test_release_debt_is_paid_when_the_node_is_back(nodes, behind):
     spin_until_deleted(behind.client, nodes)
 
 
-def test_release_debt_of_a_connection_that_broke_at_the_release(nodes, behind):
+def test_a_debt_is_paid_if_the_connection_broke_at_release(nodes, behind):
     broken = behind.proxies[0]
     broken.hold("up")
     assert behind.release() == OK
@@ -75,7 +75,7 @@ def test_release_debt_of_a_connection_that_broke_at_the_release(nodes, behind):
     spin_until_deleted(behind.client, nodes)
 
 
-def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, hold):
+def test_a_debt_is_paid_when_a_node_restarts_with_its_data(make_cluster, hold):
     durable = make_cluster(3, config={"appendonly": "yes", "appendfsync": "always"})
     lock = hold(durable, ttl_ms=30000)
     durable[0].kill()
@@ -85,7 +85,7 @@ def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, hold):
     spin_until_deleted(lock.client, durable)
 
 
-def test_debts_of_many_locks(nodes, behind):
+def test_debts_of_many_locks_are_paid(nodes, behind):
     locks = [behind.client.lock("m%d" % i) for i in range(200)]
     for lock in locks:
         assert lock.acquire() == OK
@@ -133,7 +133,7 @@ def test_free_releases(nodes, client):
     spin_until_deleted(client, nodes)
 
 
-def test_release_that_meets_noscript_while_its_client_leaves(nodes, hold):
+def test_a_release_that_meets_noscript_delays_a_drain(nodes, hold):
     """Nobody reads that then and sends it again."""
     lock = hold(ttl_ms=30000)
     for node in nodes:

@@ -8,7 +8,7 @@ from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
 from testing import eventually
 
 
-def test_readonly_after_a_demotion(nodes, make_cluster, hold):
+def test_readonly_after_a_demotion_is_a_refusal(nodes, make_cluster, hold):
     lock = hold()
     assert lock.release() == OK
     master = make_cluster(1)[0]
@@ -29,7 +29,7 @@ def test_readonly_after_a_demotion(nodes, make_cluster, hold):
     eventually(lambda: lock.acquire(1000) == OK, 20, lock.message)
 
 
-def test_out_of_memory(nodes, hold):
+def test_out_of_memory_grants_nothing_new(nodes, hold):
     lock = hold()
     for node in nodes.nodes[:3]:
         node.config_set("maxmemory", 1)
@@ -45,7 +45,7 @@ ERRORS = [b"-MOVED 3999 127.0.0.1:6381\r\n", b"-CLUSTERDOWN Hash slot not served
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.split()[0].decode().strip("-"))
-def test_error_to_a_set(nodes, make_client, fake_server, error):
+def test_an_error_to_a_set_is_a_vote_against(nodes, make_client, fake_server, error):
     fakes = [fake_server({"SET": error}) for _ in range(2)]
     lock = make_client([*(f.url for f in fakes), *nodes.urls[:3]]).lock()
     votes_no(lock, 0, error[1:].split()[0].decode() if not error.startswith(b"-ERR") else error[5:-2].decode()[:20])
@@ -104,7 +104,7 @@ def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, fake_s
     assert sum(p.count("EVAL") for p in proxies) >= 2
 
 
-def test_noscript_again_and_again(make_client, fake_server):
+def test_a_server_without_scripts_gets_their_text(make_client, fake_server):
     """A server that never has the script gets its text."""
     fakes = [fake_server({"EVALSHA": b"-NOSCRIPT No matching script. Please use EVAL.\r\n"}) for _ in range(3)]
     lock = make_client([f.url for f in fakes]).lock()

@@ -65,7 +65,7 @@ def test_neither_a_memory_limit_nor_a_policy_alone_evicts(nodes, make_client, op
 # ---- one server under several addresses ------------------------------------------------------------------------
 
 
-def test_one_server_listed_twice(nodes, make_client, proxy):
+def test_one_server_listed_twice_has_one_vote(nodes, make_client, proxy):
     second_name = proxy(nodes[1])
     lock = make_client([nodes[0].url, nodes[1].url, second_name.url]).lock()
     assert lock.acquire() == OK  # two servers of three nodes are a majority
@@ -209,7 +209,7 @@ def test_refusal_that_has_passed_does_not_end_a_wait(fake_server, two_names):
     assert finish(lock) == OK, lock.message
 
 
-def test_refusal_that_passes_while_the_node_is_looked_at_again(fake_server, two_names):
+def test_a_refusal_may_pass_while_its_node_is_looked_at_again(fake_server, two_names):
     """The same, and that other name was being set up again when the one that votes went; that one takes connections."""
     third = fake_server({"SET": (HOLD, b"-NOPERM no\r\n")})
     client, voter, other, index = two_names(third)
@@ -239,7 +239,7 @@ def guarded(make_cluster):
     return make_cluster(5, password="p@ss, w:/rd")
 
 
-def test_wrong_password_on_one_node(guarded, make_client):
+def test_a_wrong_password_on_one_node_costs_its_vote(guarded, make_client):
     lock = make_client([guarded[0].url_with(password="wrong"), *guarded.urls[1:]]).lock()
     assert lock.acquire() == OK
     refuses(lock, 0, "WRONGPASS")
@@ -248,7 +248,7 @@ def test_wrong_password_on_one_node(guarded, make_client):
     guarded.no_keys()
 
 
-def test_wrong_or_no_password_on_a_majority(guarded, make_client):
+def test_a_wrong_password_on_a_majority_ends_a_wait_at_once(guarded, make_client):
     urls = [guarded[0].url_with(password="wrong"), "redis://127.0.0.1:%d" % guarded[1].port,
             guarded[2].url_with(user="nobody", password="x"), *guarded.urls[3:]]
     lock = make_client(urls).lock()
@@ -260,7 +260,7 @@ def test_wrong_or_no_password_on_a_majority(guarded, make_client):
 # ---- addresses -------------------------------------------------------------------------------------------------
 
 
-def test_database_of_the_url(nodes, make_client):
+def test_the_database_of_the_url_has_the_keys(nodes, make_client):
     client = make_client([n.url_with(db=3) for n in nodes])
     lock = client.lock()
     assert lock.acquire() == OK
@@ -272,7 +272,7 @@ def test_database_of_the_url(nodes, make_client):
     eventually(lambda: all(node.info("keyspace")["db3"].startswith("keys=1,") for node in nodes))
 
 
-def test_database_that_does_not_exist(nodes, one_odd):
+def test_a_database_that_does_not_exist_is_refused(nodes, one_odd):
     lock = one_odd(nodes[0].url_with(db=99))
     assert lock.acquire() == OK
     refuses(lock, 0, "DB index")
@@ -285,7 +285,7 @@ def test_database_that_does_not_exist(nodes, one_odd):
 UNKNOWN = b"-ERR unknown command `%s`, with args beginning with: \r\n"
 
 
-def test_server_without_hello(make_client, fake_server):
+def test_a_server_without_hello_gets_auth_and_setname(make_client, fake_server):
     old = [fake_server({"HELLO": UNKNOWN % b"HELLO"}) for _ in range(3)]
     lock = make_client(["redis://:pw@" + server.name for server in old], client_name="old").lock()
     assert lock.acquire(5000) == OK
@@ -294,7 +294,7 @@ def test_server_without_hello(make_client, fake_server):
     assert [b"AUTH", b"u", b"pw"] in old[0].seen
 
 
-def test_server_without_hello_and_without_a_password(make_client, fake_server):
+def test_a_server_without_hello_keeps_its_connection(make_client, fake_server):
     """Its set-up stands; what HELLO would have done is asked behind it."""
     old = [fake_server({"HELLO": UNKNOWN % b"HELLO"}) for _ in range(3)]
     client = make_client([server.url for server in old], client_name="old")
@@ -316,7 +316,7 @@ def become_old(fake):
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_server_that_turns_out_to_be_an_old_one(make_client, fake_server):
+def test_a_server_that_turns_out_to_be_old_grants_at_once(make_client, fake_server):
     """A SET that joined the set-up came before the login that is sent again. That is no refusal."""
     fakes = [fake_server() for _ in range(3)]
     lock = make_client(["redis://:pw@" + fake.name for fake in fakes]).lock()
@@ -438,7 +438,7 @@ def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, servers, make
 # ---- the first lock ---------------------------------------------------------------------------------------------
 
 
-def test_first_lock_after_the_server_closed_idle_connections(nodes, client):
+def test_the_first_lock_after_closed_connections_is_granted(nodes, client):
     for _ in range(10):
         lock = client.lock()
         assert lock.acquire(0) == OK, lock.message
@@ -447,7 +447,7 @@ def test_first_lock_after_the_server_closed_idle_connections(nodes, client):
             node.kill_clients()
 
 
-def test_lock_after_a_restart_of_every_node(nodes, client):
+def test_a_lock_is_granted_after_a_restart_of_every_node(nodes, client):
     lock = client.lock()
     assert lock.acquire(0) == OK and lock.release() == OK
     for node in nodes:

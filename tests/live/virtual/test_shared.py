@@ -126,7 +126,7 @@ def test_a_key_of_another_kind_is_busy_and_stays(nodes, make_client, make, sever
     assert [node.command("DUMP", "k") for node in nodes] == before
 
 
-def test_holders_of_a_shared_lock(nodes, make_client):
+def test_holders_of_a_shared_lock_are_counted(nodes, make_client):
     client = make_client(nodes.urls, holder_info="true")
     locks = [held(reader(client)) for _ in range(3)]
     look = inspected(make_client(nodes.urls, holder_info="true"))
@@ -269,7 +269,7 @@ def test_readers_enter_together_and_a_writer_after_them(nodes, make_client):
 
 # ---- several resources
 
-def test_all_or_none(nodes, make_client):
+def test_all_resources_are_held_or_none(nodes, make_client):
     client = make_client(nodes.urls)
     one = held(client.lock("a", "b", "c", **LONG))
     assert [types(nodes, key) for key in "abc"] == [["string"] * 5] * 3
@@ -312,7 +312,7 @@ def test_sets_are_shared(nodes, make_client):
     assert len(members(nodes[0], "b")) == 2
 
 
-def test_a_set_waits(nodes, make_client):
+def test_a_set_waits_for_one_of_its_keys(nodes, make_client):
     holder = held(make_client(nodes.urls).lock("b", **LONG))
     lock = make_client(nodes.urls).lock("a", "b", **LONG)
     assert lock.start(rl.ACQUIRE, 60000) == OK
@@ -321,7 +321,7 @@ def test_a_set_waits(nodes, make_client):
     assert finish(lock) == OK
 
 
-def test_what_cannot_be_added(nodes, make_client):
+def test_what_cannot_be_added_is_refused(nodes, make_client):
     lock = make_client(nodes.urls).lock("a", **LONG)
     for resource, words in ((b"", "0 bytes"), (b"a", "each once"), (b"libredlock:x", "reserved")):
         assert lock.add(resource) == INVALID
@@ -354,7 +354,7 @@ def test_a_set_is_not_looked_at_as_a_whole(nodes, make_client):
 
 # ---- servers
 
-def test_scripts_that_were_flushed(nodes, make_client):
+def test_scripts_that_were_flushed_are_sent_again(nodes, make_client):
     lock = held(reader(make_client(nodes.urls)))
     for node in nodes:
         node.command("SCRIPT", "FLUSH")

@@ -52,7 +52,7 @@ def test_one_attempt_is_enough(nodes, client, lock, proxies):
         assert len(node.clients()) == 1 and node.calls("client|kill") == 1  # the old one has been ended
 
 
-def test_with_default_options(nodes, proxies):
+def test_one_attempt_is_enough_with_default_options(nodes, proxies):
     for _ in range(3):
         taken = rl.Client([p.url for p in proxies])
         try:
@@ -115,7 +115,7 @@ def test_key_that_the_silent_connection_made_is_known_as_its_own(nodes, client, 
     nodes.no_keys()
 
 
-def test_key_of_another_is_not(nodes, lock, proxies):
+def test_a_key_of_another_is_not_taken_for_its_own(nodes, lock, proxies):
     for node in nodes:
         node.set("r", "other", px=60000)
     silence(proxies, direction="down")
@@ -217,7 +217,7 @@ UNKNOWN = b"-ERR unknown command `HELLO`, with args beginning with: \r\n"
 
 
 @pytest.mark.parametrize("hello, kill", list(itertools.product([True, False], KILLS)))
-def test_order_on_the_new_connection(make_client, fake_server, hello, kill):
+def test_the_new_connection_sends_the_kill_before_the_set(make_client, fake_server, hello, kill):
     def client_command(args):
         return {b"ID": b":77\r\n", b"KILL": kill}.get(args[1].upper())
 

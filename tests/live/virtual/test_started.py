@@ -6,7 +6,7 @@ from rl import BUSY, CANCELLED, HELD, IN_FLIGHT, INVALID, NO_QUORUM, NOT_HELD, O
 from testing import eventually
 
 
-def test_refused_at_once(client):
+def test_a_start_that_cannot_be_is_refused_at_once(client):
     lock = client.lock()
     assert lock.start(rl.EXTEND) == NOT_HELD
     assert lock.start(rl.ACQUIRE) == OK
@@ -18,7 +18,7 @@ def test_refused_at_once(client):
     assert lock.start(rl.ACQUIRE) == INVALID and lock.state == HELD
 
 
-def test_wait_drives(client):
+def test_wait_drives_the_operation(client):
     lock = client.lock()
     assert lock.wait(10) == NOT_HELD
     assert lock.start(rl.ACQUIRE) == OK
@@ -34,7 +34,7 @@ def test_wait_returns_at_its_limit(nodes, client):
     assert lock.cancel() == OK and lock.wait() == CANCELLED
 
 
-def test_inspect(nodes, client):
+def test_inspect_shows_token_and_ttl_on_every_node(nodes, client):
     lock = client.lock()
     assert lock.start(rl.INSPECT) == OK and finish(lock) == OK  # free
     assert lock.votes == [NOT_HELD] * 5 and [lock.answer(i) for i in range(5)] == ["free"] * 5
@@ -55,7 +55,7 @@ def test_inspect(nodes, client):
     assert [lock.answer(i, rl.TOKEN) for i in range(3)] == [""] * 3  # not what was said before
 
 
-def test_inspect_with_nodes_that_fail(nodes, make_client, fake_server):
+def test_inspect_needs_answers_of_a_majority(nodes, make_client, fake_server):
     fake = fake_server({"GETRANGE": b"-NOPERM this user has no permissions to run the 'getrange' command\r\n"})
     lock = make_client([fake.url, *nodes.urls[1:4], "redis://127.0.0.1:1"]).lock()
     assert lock.start(rl.INSPECT) == OK and finish(lock) == OK
@@ -66,7 +66,7 @@ def test_inspect_with_nodes_that_fail(nodes, make_client, fake_server):
     assert lock.start(rl.INSPECT) == OK and finish(lock) == NO_QUORUM
 
 
-def test_inspect_a_held_lock(nodes, hold):
+def test_inspect_leaves_a_held_lock_held(nodes, hold):
     lock = hold()
     nodes[0].set("r", b"\x00\n\xff" + b"x" * 100)
     assert lock.start(rl.INSPECT) == OK
@@ -165,7 +165,7 @@ def test_settle_has_a_limit(nodes, client):
     assert lock.release() == OK
 
 
-def test_settle_beside_a_thread_that_drives(nodes, client):
+def test_settle_works_beside_a_thread_that_drives(nodes, client):
     occupy(nodes, "busy")
     other = client.lock("busy")
     waiting = Call(other.acquire, -1)

@@ -34,7 +34,7 @@ def inspect(client):
     ("LLL..", Verdict.HELD, ""),
     ("LL#..", Verdict.SPLIT, ""),
 ])
-def test_verdict(nodes, make_client, keys, verdict, holder):
+def test_the_verdict_is_that_of_the_majority(nodes, make_client, keys, verdict, holder):
     for node, key in zip(nodes, keys):
         if key == "#":
             node.command("HSET", "r", "owner", "1")
@@ -48,7 +48,7 @@ def test_verdict(nodes, make_client, keys, verdict, holder):
     assert (lock.verdict, lock.holder) == (verdict, holder), lock.message
 
 
-def test_the_end_of_the_holders_majority(nodes, client):
+def test_the_holders_ttl_ends_with_its_majority(nodes, client):
     for node, px in zip(nodes, (20000, 30000, 40000, 50000, None)):
         node.set("r", "a", px=px)
     assert 35000 < inspect(client).holder_ttl_ms <= 40000  # until then three nodes have it

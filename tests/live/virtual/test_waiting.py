@@ -15,7 +15,7 @@ def test_no_wait_is_one_attempt(nodes, client):
 
 
 @pytest.mark.parametrize("retries", [0, 1, 4])
-def test_retry_count(nodes, make_client, retries):
+def test_retry_count_bounds_the_attempts(nodes, make_client, retries):
     occupy(nodes)
     lock = make_client(nodes.urls, retry_count=retries, retry_delay_ms=5).lock()
     assert lock.acquire(20000) == BUSY
@@ -67,7 +67,7 @@ def test_retries_leave_no_keys(nodes, client):
     assert {node.get("r") for node in nodes.nodes[:3]} == {FOREIGN.encode()}
 
 
-def test_home_node_down_while_waiting(nodes, make_client):
+def test_a_wait_outlasts_a_home_node_that_is_down(nodes, make_client):
     """Whichever node a retry asks first: when it is down, the next one is asked."""
     lock = make_client(nodes.urls, retry_delay_ms=20, node_timeout_ms=200).lock()
     occupy(nodes, ttl_ms=3000)
