@@ -4,7 +4,7 @@ import time
 
 FOREIGN = "f" * 40
 # Generous where the time-out is not the subject.
-CALM = {"ttl_ms": 8000, "node_timeout_ms": 2000, "connect_timeout_ms": 5000}
+GENEROUS_TIMEOUTS = {"ttl_ms": 8000, "node_timeout_ms": 2000, "connect_timeout_ms": 5000}
 
 # A home-made re-entrant lock: a hash {owner: count}. The arguments are the owner and seconds.
 HASH_LOCK = """
@@ -21,7 +21,7 @@ else redis.call('DEL', KEYS[1]) end
 return 1"""
 
 
-def short(ttl_ms):
+def lapsing(ttl_ms):
     """Options for a lease whose lapse is the subject."""
     return {"ttl_ms": ttl_ms, "node_timeout_ms": ttl_ms // 4, "min_validity_ms": 1}
 

@@ -33,7 +33,7 @@ def promises(nodes):
     return found
 
 
-def all_see_that_it_is_held(nodes, run=lambda: None):
+def make_waiters_recheck(nodes, run=lambda: None):
     """A waiter that has found the lock free, and asks next when it is free again, takes the hold between for free time,
     and goes ahead of its turn. So all are told to ask now. One does not: the holder has its place until it releases."""
     before = promises(nodes)
@@ -49,7 +49,7 @@ def all_see_that_it_is_held(nodes, run=lambda: None):
     eventually(have_asked, 20, "all have asked")
 
 
-def keep_places(nodes, resource="r"):
+def freeze_promises(nodes, resource="r"):
     """Those who wait now keep their places although they are not run: they promise to ask again much later."""
     for node in nodes:
         for place in members(node, "libredlock:p:" + resource):

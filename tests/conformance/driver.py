@@ -7,13 +7,13 @@ import threading
 
 import common
 import faces
-from common import now_ms, short  # noqa: F401
+from common import lapsing, now_ms  # noqa: F401
 from testing import ReplyError
 
 REPLY_S = 150
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
                "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE QUARANTINED".split())
-CALM = dict(common.CALM, node_timeout_ms=1000)  # a node that hangs is waited for in many cases
+GENEROUS_TIMEOUTS = dict(common.GENEROUS_TIMEOUTS, node_timeout_ms=1000)  # many cases wait for a node that hangs
 
 
 class ProtocolError(Exception):
@@ -185,7 +185,7 @@ class Party:
         self.hello = self.driver.call("hello")
         self.can = set(self.hello.can)
         urls = ",".join(servers.urls if nodes is None else nodes)
-        self.options = as_options(dict(CALM, nodes=urls, **servers.options, **options))
+        self.options = as_options(dict(GENEROUS_TIMEOUTS, nodes=urls, **servers.options, **options))
         self.prefix = self.options.get("key_prefix", "").encode()
         self.client = "client%d" % next(self._names)
         self.opened = self.driver.call("client", client=self.client, options=self.options)

@@ -24,7 +24,7 @@ from testing import Cluster, eventually  # noqa: E402
 
 BUSY, NO_QUORUM = 75, 69
 PATIENCE = ["--node-timeout", "2s"]  # with 50 ms a stall of the machine would be a verdict
-CALM = "connect_timeout_ms = 20000\nexit_drain_ms = 20000\n"
+GENEROUS_TIMEOUTS = "connect_timeout_ms = 20000\nexit_drain_ms = 20000\n"
 
 
 class Unexpected(Exception):
@@ -41,8 +41,8 @@ class Demo:
 
     def open(self):
         self.cluster = Cluster(5, bootstrapped=False)
-        (self.folder / "calm.conf").write_text(CALM)
-        os.environ["REDLOCK_CONFIG"] = str(self.folder / "calm.conf")
+        (self.folder / "generous.conf").write_text(GENEROUS_TIMEOUTS)
+        os.environ["REDLOCK_CONFIG"] = str(self.folder / "generous.conf")
         self.env = dict(os.environ, REDLOCK_NODES=self.cluster.nodes_env)
 
     def close(self):

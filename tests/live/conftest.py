@@ -63,7 +63,7 @@ def fake_server(servers):
 
 @pytest.fixture
 def make_client(servers, are_new):
-    """rl.Client with calm time-outs, and without holder_info, since many tests count what is sent; options override
+    """rl.Client with generous time-outs, and without holder_info, since many tests count what is sent; options override
     that. Its nodes are bootstrapped for it unless it names a guard, and it is connected to all that can be unless
     settle=False."""
     made = []
@@ -71,7 +71,7 @@ def make_client(servers, are_new):
     def make(nodes=None, settle=True, **options):
         if nodes is not None and not are_new and "guard" not in options:
             servers.bootstrap_for(nodes.split(",") if isinstance(nodes, str) else nodes, options)
-        client = rl.Client(nodes, **{**rl.CALM, "holder_info": "false", **options})
+        client = rl.Client(nodes, **{**rl.GENEROUS_TIMEOUTS, "holder_info": "false", **options})
         made.append(client)
         if settle:
             eventually(client.settled, 60, "all nodes are connected or known to be unusable")

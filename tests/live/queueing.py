@@ -6,12 +6,12 @@ from common import now_ms, occupy
 from helpers import Call, spin
 from rl import OK
 from testing import eventually
-from waiters import PROMISES, QUEUE, all_see_that_it_is_held, keep_places, members, time_of
+from waiters import PROMISES, QUEUE, freeze_promises, make_waiters_recheck, members, time_of
 
 LONG = {"ttl_ms": 30000}  # no test waits for a lease to end
 OVERSLEPT_MS = 50  # of core/src/lock/queue.c: the second in line takes a lock that has been free for this long
-SOON_S = 30  # whoever would wait for the end of a lease waits longer
-PATIENT_MS = 120000
+BEFORE_LAPSE_S = 30  # whoever would wait for the end of a lease waits longer
+GENEROUS_WAIT_MS = 120000
 
 
 def places(nodes, key=QUEUE):
@@ -56,12 +56,12 @@ class Turns:
         self.calls.append(Call(self._turn, name, lock, while_held))
 
     def _turn(self, name, lock, while_held):
-        assert lock.acquire(PATIENT_MS) == OK, lock.message
+        assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
         self.served.append((name, now_ms(), self.freed_ms))
         while_held()
         if self.freed_ms:
-            all_see_that_it_is_held(self.nodes)
-            keep_places(self.nodes)
+            make_waiters_recheck(self.nodes)
+            freeze_promises(self.nodes)
             self.freed_ms = now_ms()
         assert lock.release() == OK, lock.message
 
@@ -69,7 +69,7 @@ class Turns:
     def order(self):
         return [name for name, _, _ in self.served]
 
-    def end(self, within_s=SOON_S):
+    def end(self, within_s=BEFORE_LAPSE_S):
         """The order in which all were served."""
         for call in self.calls:
             call.join(within_s)
@@ -88,7 +88,7 @@ class Turns:
 
     def serve(self, held):
         """Releases the lock for which they wait: they are served in order."""
-        keep_places(self.nodes)
+        freeze_promises(self.nodes)
         self.freed_ms = now_ms()
         assert held.release() == OK
         self.end_in_order(self.freed_ms)
@@ -120,7 +120,7 @@ def home_of_r(nodes, make_client):
     occupy(nodes, ttl_ms=600000)
     client = make_client(nodes.urls)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     node = spin(client, lambda: next((node for node in nodes if members(node)), None), 20)
     assert lock.cancel() == OK
     for one in nodes:

@@ -13,7 +13,7 @@ LIBRARY = os.environ.get("REDLOCK_LIBRARY") or str(ROOT / "build/dev/libredlock.
 
 sys.path[:0] = [str(ROOT / "bindings"), str(ROOT / "tests")]
 import cdef  # noqa: E402
-from common import CALM, short  # noqa: E402, F401
+from common import GENEROUS_TIMEOUTS, lapsing  # noqa: E402, F401
 
 ffi = cffi.FFI()
 ffi.cdef(cdef.declarations())
@@ -301,8 +301,8 @@ class Lock:
 
 @contextlib.contextmanager
 def opened(nodes, **options):
-    """A client for a with block, calm unless told otherwise."""
-    client = Client(nodes, **dict(CALM, **options))
+    """A client for a with block, with generous time-outs unless told otherwise."""
+    client = Client(nodes, **dict(GENEROUS_TIMEOUTS, **options))
     try:
         yield client
     finally:

@@ -170,7 +170,7 @@ def test_error_sent_before_the_server_closes_is_reported(make_client, fake_serve
 def test_server_with_too_many_clients_is_reported(nodes, make_client):
     for node in nodes:
         node.config_set("maxclients", "2")
-    first = rl.Client(nodes.urls, **rl.CALM)
+    first = rl.Client(nodes.urls, **rl.GENEROUS_TIMEOUTS)
     second = make_client(nodes.urls, settle=False, outage_wait_ms=500)
     try:
         assert first.lock().acquire(5000) == OK

@@ -8,7 +8,7 @@ from testing import eventually
 
 HOLDER = """
 import signal
-client = Client(sys.argv[1].split(","), renew="true", **short(4000))
+client = Client(sys.argv[1].split(","), renew="true", **lapsing(4000))
 assert client.lock().acquire(20000) == OK
 print("held", flush=True)
 signal.pause()

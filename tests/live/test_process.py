@@ -58,7 +58,7 @@ def test_nodes_that_die_raise_no_sigpipe_and_no_output(nodes):
     """Nodes that die under a client with the default action for SIGPIPE."""
     out = run_python("""
 import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-client = rl.Client(sys.argv[1], **rl.CALM)
+client = rl.Client(sys.argv[1], **rl.GENEROUS_TIMEOUTS)
 lock = client.lock(); assert lock.acquire(5000) == OK
 for pid in sys.argv[2:]: os.kill(int(pid), signal.SIGKILL)
 for _ in range(20):
@@ -95,7 +95,7 @@ def test_failure_to_start_the_renewal_thread_is_reported(nodes):
     """Before anything is asked; without renewal there is a lock, and with descriptors again a renewed one."""
     out = run_python("""
 import resource
-client = rl.Client(sys.argv[1], **rl.CALM)
+client = rl.Client(sys.argv[1], **rl.GENEROUS_TIMEOUTS)
 renewed, plain = client.lock("renewed", renew="true"), client.lock("plain")
 assert plain.acquire(10000) == OK  # all that this takes is there
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -119,13 +119,13 @@ import resource
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 used = max(int(fd) for fd in os.listdir("/proc/self/fd")) + 1
 resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
-client = rl.Client(sys.argv[1], open=False, **rl.CALM)
+client = rl.Client(sys.argv[1], open=False, **rl.GENEROUS_TIMEOUTS)
 opened = client.open()
 lock = client.lock() if opened == OK else None
 tried = lock.acquire(0) if lock else opened
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 if opened != OK:
-    client.free(); client = rl.Client(sys.argv[1], **rl.CALM); lock = client.lock()
+    client.free(); client = rl.Client(sys.argv[1], **rl.GENEROUS_TIMEOUTS); lock = client.lock()
 print(tried.name, lock.acquire(10000).name)
 client.free()
 """, nodes.nodes_env)

@@ -10,7 +10,7 @@ from rl import OK
 from testing import eventually
 
 WAITER = """
-client = Client(sys.argv[1].split(","), **dict(CALM, ttl_ms=30000, wake=sys.argv[2]))
+client = Client(sys.argv[1].split(","), **dict(GENEROUS_TIMEOUTS, ttl_ms=30000, wake=sys.argv[2]))
 assert client.lock().acquire(120000) == OK
 print("held", flush=True)
 os._exit(0)

@@ -5,13 +5,13 @@ import rl
 from common import now_ms
 from helpers import spin
 from queueing import (
+    BEFORE_LAPSE_S,
+    GENEROUS_WAIT_MS,
     LONG,
     OVERSLEPT_MS,
-    PATIENT_MS,
-    SOON_S,
     Turns,
-    all_see_that_it_is_held,
-    keep_places,
+    freeze_promises,
+    make_waiters_recheck,
     places,
     warnings,
 )
@@ -41,7 +41,7 @@ def stand_in_one_queue(nodes):
 def release_in_order(nodes, held, locks):
     """They win in order. Without wake-ups the first in line asks every 100 ms; the one behind it may take a lock that
     it finds free and that stays free for 50 ms."""
-    keep_places(nodes)
+    freeze_promises(nodes)
     waiting, freed_ms, is_one_queue = list(range(len(locks))), now_ms(), stand_in_one_queue(nodes)
     assert held.release() == OK
 
@@ -58,14 +58,14 @@ def release_in_order(nodes, held, locks):
                 may_pass = free_ms > OVERSLEPT_MS - 1 or not is_one_queue
                 assert number == waiting[0] or may_pass, (number, waiting, free_ms)
                 waiting.remove(number)
-                all_see_that_it_is_held(nodes, run)
-                keep_places(nodes)
+                make_waiters_recheck(nodes, run)
+                freeze_promises(nodes)
                 is_one_queue = stand_in_one_queue(nodes)
                 freed_ms = now_ms()
                 assert lock.release() == OK, lock.message
         return not waiting
 
-    eventually(look, SOON_S, "all are served")
+    eventually(look, BEFORE_LAPSE_S, "all are served")
 
 
 @pytest.mark.parametrize("rule", ["resetchannels", "-publish", "-subscribe"])
@@ -79,7 +79,7 @@ def test_waiter_without_publish_and_subscribe_is_served_in_order(nodes, held, ma
 
     for number in range(3):
         locks.append(make_client(urls, **LONG).lock())
-        assert locks[number].start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert locks[number].start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
         eventually(stand_in_line, 20, "%d wait" % (number + 1))
     release_in_order(nodes, held, locks)
     for lock in locks if rule != "-publish" else []:
@@ -107,10 +107,10 @@ def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule
     client, other = (make_client(allow(nodes, rule), wake="poll", **LONG) for _ in range(2))
     holder, waiting = client.lock(), other.lock()
     assert holder.acquire() == OK
-    assert waiting.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert waiting.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(other, lambda: places(nodes), 20)
     assert holder.release() == OK and holder.answer(0) == "deleted"
-    spin(other, lambda: waiting.status == OK, SOON_S)
+    spin(other, lambda: waiting.status == OK, BEFORE_LAPSE_S)
     assert waiting.release() == OK and waiting.answer(0) == "deleted"
 
 

@@ -54,7 +54,7 @@ def mended(nodes):
 
 
 def test_misconf_is_a_vote_against(nodes, mended, hold):
-    lock = hold(**rl.short(2000))
+    lock = hold(**rl.lapsing(2000))
     fail_background_saves(nodes[0])
     assert lock.release() == OK  # the delete is refused there, too: the TTL ends that key
     eventually(lambda: nodes.keys() in ({b"r": [0]}, {}))

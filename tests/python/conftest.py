@@ -11,7 +11,7 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import Late
-from patience import CALM, connected, said_in_time
+from patience import GENEROUS_TIMEOUTS, connected, said_in_time
 
 pytest_plugins = ["libredlock.testing.plugin"]
 
@@ -23,14 +23,14 @@ def pytest_configure(config):
 
 @pytest.fixture
 def client(nodes):
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         yield connected(client)
 
 
 @pytest.fixture
 def other(nodes):
     """A client of somebody else."""
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         yield connected(client)
 
 
@@ -66,7 +66,7 @@ def on_client(nodes, run):
 
     def on_client(body, **options):
         async def main():
-            async with aio.Client(nodes.urls, **{**CALM, **options}) as client:
+            async with aio.Client(nodes.urls, **{**GENEROUS_TIMEOUTS, **options}) as client:
                 return await body(client)
 
         return run(main())

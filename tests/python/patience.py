@@ -8,10 +8,10 @@ import pytest
 import libredlock
 from libredlock.testing import eventually
 
-CALM = {"node_timeout": 2, "connect_timeout": 20, "exit_drain": 2}
+GENEROUS_TIMEOUTS = {"node_timeout": 2, "connect_timeout": 20, "exit_drain": 2}
 
 
-def short(ttl):
+def lapsing(ttl):
     """For a lease whose lapse is the subject."""
     return {"ttl": ttl, "node_timeout": ttl / 4, "min_validity": 0.001}
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import libredlock
-from patience import busy_in_task, short, until
+from patience import busy_in_task, lapsing, until
 
 
 def test_a_thousand_tasks_share_a_client(on_client, nodes):
@@ -72,10 +72,10 @@ def test_no_operation_starts_a_thread(on_client):
 def test_a_lapsed_lock_is_lost(on_client, nodes):
     async def body(client):
         with pytest.raises(libredlock.Lost):
-            async with client.lock("r", **short(0.4), renew=False) as lock:
+            async with client.lock("r", **lapsing(0.4), renew=False) as lock:
                 await until(lambda: lock.lost)
         with pytest.raises(KeyError):
-            async with client.lock("r", **short(0.4), renew=False) as lock:
+            async with client.lock("r", **lapsing(0.4), renew=False) as lock:
                 await until(lambda: lock.lost)
                 raise KeyError
 
@@ -84,7 +84,7 @@ def test_a_lapsed_lock_is_lost(on_client, nodes):
 
 def test_a_lock_whose_lease_has_ended_can_be_taken_again(on_client, nodes):
     async def body(client):
-        lock, holds = client.lock("r", **short(2)), 0
+        lock, holds = client.lock("r", **lapsing(2)), 0
         while holds < 3:
             try:
                 assert await lock.acquire(blocking=False) is True
@@ -106,7 +106,7 @@ def test_a_lock_whose_lease_has_ended_can_be_taken_again(on_client, nodes):
 
 def test_a_task_that_waits_gets_a_lock_whose_lease_has_ended(on_client, nodes):
     async def body(client):
-        lock, in_turn, done = client.lock("r", **short(4)), asyncio.Event(), asyncio.Event()
+        lock, in_turn, done = client.lock("r", **lapsing(4)), asyncio.Event(), asyncio.Event()
 
         async def second():
             assert await lock.acquire(timeout=30)
@@ -134,7 +134,7 @@ def test_a_task_that_waits_gets_a_lock_whose_lease_has_ended(on_client, nodes):
 def test_cancel_on_lost_cancels_the_body_at_the_moment_of_loss(on_client, nodes):
     async def body(client):
         with pytest.raises(libredlock.Lost):
-            async with client.lock("r", **short(0.4), cancel_on_lost=True):
+            async with client.lock("r", **lapsing(0.4), cancel_on_lost=True):
                 for node in nodes:
                     node.stop()
                 await asyncio.sleep(600)
@@ -150,7 +150,7 @@ def test_cancel_on_lost_leaves_others_cancellations_alone(on_client, nodes):
         inside, lost = asyncio.Event(), asyncio.Event()
 
         async def job():
-            lock = client.lock("r", **short(0.4), renew=False, cancel_on_lost=True)
+            lock = client.lock("r", **lapsing(0.4), renew=False, cancel_on_lost=True)
             async with lock:
                 inside.set()
                 try:
@@ -181,7 +181,7 @@ def test_cancel_on_lost_leaves_others_cancellations_alone(on_client, nodes):
 def test_cancel_on_lost_lets_an_error_of_the_body_through(on_client):
     async def body(client):
         with pytest.raises(KeyError):
-            async with client.lock("r", **short(0.4), renew=False, cancel_on_lost=True):
+            async with client.lock("r", **lapsing(0.4), renew=False, cancel_on_lost=True):
                 try:
                     await asyncio.sleep(600)
                 except asyncio.CancelledError:
@@ -193,7 +193,7 @@ def test_cancel_on_lost_lets_an_error_of_the_body_through(on_client):
 def test_cancel_on_lost_swallowed_by_the_body_still_raises(on_client):
     async def body(client):
         with pytest.raises(libredlock.Lost):
-            async with client.lock("r", **short(0.4), renew=False, cancel_on_lost=True):
+            async with client.lock("r", **lapsing(0.4), renew=False, cancel_on_lost=True):
                 try:
                     await asyncio.sleep(600)
                 except asyncio.CancelledError:

@@ -11,11 +11,11 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import eventually
-from patience import CALM, short, until
+from patience import GENEROUS_TIMEOUTS, lapsing, until
 
 
 def test_two_loops_share_a_client_and_its_locks(nodes):
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
     try:
         lock = client.lock("r")
@@ -40,7 +40,7 @@ def in_loops_of_threads(count, main):
 
 
 def test_loops_of_many_threads_use_a_client_at_once(nodes):
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     counts = [0] * 3
 
     async def main(number):
@@ -59,7 +59,7 @@ def test_loops_of_many_threads_use_a_client_at_once(nodes):
 
 
 def test_loops_of_many_threads_share_a_lock(nodes):
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     lock, inside = client.lock("r"), []
 
     async def main(number):
@@ -77,7 +77,7 @@ def test_loops_of_many_threads_share_a_lock(nodes):
 
 
 def test_on_lost_and_cancellation_reach_the_loop_of_the_holder(nodes):
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
 
     async def main(number):
         notified = []
@@ -87,7 +87,7 @@ def test_on_lost_and_cancellation_reach_the_loop_of_the_holder(nodes):
             return None
         lock = client.lock(
             f"r{number}",
-            **short(0.4),
+            **lapsing(0.4),
             renew=False,
             cancel_on_lost=True,
             on_lost=lambda _: notified.append(asyncio.get_running_loop()),
@@ -106,7 +106,7 @@ def test_on_lost_and_cancellation_reach_the_loop_of_the_holder(nodes):
 
 def test_loops_that_end_leave_nothing(nodes):
     """Neither descriptors nor connections nor locks, though the client is not closed."""
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
 
     async def main(number=0):
         async with client.lock(f"r{number}"):
@@ -127,7 +127,7 @@ def test_loops_that_end_leave_nothing(nodes):
 
 def test_loop_closed_early_blocks_no_other(nodes):
     """No asynchronous generators are shut down: whoever waits behind its task finds that out."""
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     lock, loop = client.lock("r", ttl=30), asyncio.new_event_loop()
     loop.run_until_complete(lock.acquire())
     waits = threading.Event()
@@ -150,7 +150,7 @@ def test_loop_closed_early_blocks_no_other(nodes):
 
 
 def test_a_client_moves_on_when_its_loop_was_closed(nodes):
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
 
     async def use():
         async with client.lock("r"):
@@ -163,7 +163,7 @@ def test_a_client_moves_on_when_its_loop_was_closed(nodes):
 
 def test_a_closed_loop_does_not_poison_the_client(nodes):
     """What its tasks held and waited for ends with it, with a warning: the next loop finds a client as new."""
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     left, busy = client.lock("left", ttl=30), client.lock("left", ttl=30)
     with pytest.warns(ResourceWarning, match="1 locks were held"):
         asyncio.run(left.acquire())
@@ -184,7 +184,7 @@ def test_a_closed_loop_does_not_poison_the_client(nodes):
 
 
 def test_other_event_loops_are_refused_in_words(nodes):
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     for refused in client.__aenter__(), client.lock("r").acquire():
         with pytest.raises(RuntimeError, match="needs a running asyncio event loop"):
             refused.send(None)
@@ -194,7 +194,7 @@ def test_other_event_loops_are_refused_in_words(nodes):
 def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn):
     held = other.lock("r", renew=True)
     held.acquire()
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
 
     async def main():
         asyncio.ensure_future(client.lock("r").acquire())
@@ -216,7 +216,7 @@ def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn
 
 def test_an_extension_ends_with_its_closed_loop(nodes):
     """The lock is that of another loop, whose tasks extend it again."""
-    client = aio.Client(nodes.urls, **CALM)
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     lock, loop, closed = client.lock("r", ttl=30), asyncio.new_event_loop(), asyncio.new_event_loop()
     loop.run_until_complete(lock.acquire())
     for node in nodes:
@@ -253,7 +253,7 @@ def test_closing_the_client_cancels_waiters(nodes, run, other):
     held.acquire()
 
     async def main():
-        client = aio.Client(nodes.urls, **CALM)
+        client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         shared = client.lock("shared")
         await shared.acquire()
         waiting = [client.lock("taken"), shared, shared]
@@ -276,7 +276,7 @@ def test_closing_the_client_ends_a_block_without_an_error(nodes, run):
     """Its release is in flight: the deletes are sent, and the nodes that hang answer nothing."""
 
     async def main():
-        client = aio.Client(nodes.urls, **CALM)
+        client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         leaving = asyncio.Event()
 
         async def work():
@@ -305,11 +305,11 @@ def no_more_than(before, nodes):
 
 def test_close_that_is_cancelled_closes(nodes, run):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             await client.status("r")
         before = open_things(nodes)
         for _ in range(5):
-            client = aio.Client(nodes.urls, **CALM)
+            client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
             await client.status("r")
             closing = asyncio.ensure_future(client.close())
             await asyncio.sleep(0)
@@ -326,7 +326,7 @@ def test_close_needs_no_executor(nodes, run):
 
     async def main():
         blocked = threading.Event()
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             lock = client.lock("r", ttl=30)
             await lock.acquire()
             loop = asyncio.get_running_loop()
@@ -335,7 +335,7 @@ def test_close_needs_no_executor(nodes, run):
         nodes.no_keys()
         blocked.set()
         await busy
-        client = aio.Client(nodes.urls, **CALM)
+        client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         await client.lock("r", ttl=30).acquire()
         await loop.shutdown_default_executor()
         await client.close()
@@ -348,7 +348,7 @@ def test_a_client_can_be_closed_at_exit(script, nodes):
     source = f"""
 import asyncio, atexit
 from libredlock import aio
-client = aio.Client(**{CALM})
+client = aio.Client(**{GENEROUS_TIMEOUTS})
 lock = client.lock("r", ttl=30)
 loop = asyncio.new_event_loop()
 loop.run_until_complete(lock.acquire())
@@ -363,7 +363,7 @@ def test_dropped_client_warns_and_does_not_stop_the_loop(nodes, run, monkeypatch
     monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self.name), start(self)))
 
     async def main():
-        client = aio.Client(nodes.urls, **CALM)
+        client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         await client.status("r")
         with pytest.warns(ResourceWarning, match="Client .* was collected without close"):
             del client

@@ -10,9 +10,9 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from patience import CALM, said_in_time
+from patience import GENEROUS_TIMEOUTS, said_in_time
 
-GUARDED = {**CALM, "guard": "marker"}
+GUARDED = {**GENEROUS_TIMEOUTS, "guard": "marker"}
 
 
 @pytest.fixture(autouse=True)

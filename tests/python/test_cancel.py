@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from libredlock import aio
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 
 async def wind(coroutine, turns):
@@ -39,7 +39,7 @@ async def plain(lock):
 @pytest.mark.parametrize("body", [cycle, plain])
 def test_a_cancel_at_any_turn_of_the_loop_leaves_no_key(nodes, run, body):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             async with client.lock("warm"):
                 pass
             lock = client.lock("r", ttl=8)
@@ -63,7 +63,7 @@ def test_a_cancel_at_any_turn_of_the_loop_leaves_no_key(nodes, run, body):
 
 def test_a_cancel_while_others_hold_it_leaves_no_key(nodes, run, other):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             for turns in range(0, 60, 3):
                 await wind(client.lock("r").acquire(), turns)
             waiting = asyncio.ensure_future(client.lock("r").acquire())
@@ -81,7 +81,7 @@ def test_a_cancel_while_others_hold_it_leaves_no_key(nodes, run, other):
 
 def test_a_cancel_in_the_queue_lets_the_next_task_in(nodes, run):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             lock = client.lock("r")
             await lock.acquire()
             tasks = [asyncio.ensure_future(lock.acquire()) for _ in range(3)]
@@ -105,7 +105,7 @@ def test_a_grant_that_has_just_come_is_given_back(nodes, run):
     """The operation has ended well but the task has not run since: the grant is given back."""
 
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             async with client.lock("warm"):
                 pass
             hits = 0

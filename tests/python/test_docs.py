@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
@@ -14,7 +14,7 @@ PATIENT = f"""
 from libredlock._base import ClientBase
 
 def patient(self, nodes=None, init=ClientBase.__init__, **options):
-    init(self, nodes, **{{**{CALM}, **options}})
+    init(self, nodes, **{{**{GENEROUS_TIMEOUTS}, **options}})
 
 ClientBase.__init__ = patient
 """

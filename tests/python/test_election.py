@@ -11,7 +11,7 @@ import libredlock
 from libredlock import aio
 from libredlock._thread_election import Seat
 from libredlock.testing import eventually
-from patience import CALM, short, until
+from patience import GENEROUS_TIMEOUTS, lapsing, until
 
 
 def lose(nodes):
@@ -45,7 +45,7 @@ def rotate_back(node):
 REFUSALS = pytest.mark.parametrize("refuse, mend", [(follow, promote), (rotate, rotate_back)],
                                    ids=["replica", "password"])
 # A server that was promoted is in quarantine for max_ttl; other locks than elections give up after outage_wait.
-STANDS_BY = {**CALM, **short(4), "max_ttl": 4, "outage_wait": 1}
+STANDS_BY = {**GENEROUS_TIMEOUTS, **lapsing(4), "max_ttl": 4, "outage_wait": 1}
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_terms_follow_each_other(client, other, nodes):
 
 
 def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):
-    election = client.election("scheduler", **short(4))
+    election = client.election("scheduler", **lapsing(4))
     terms = []
     for term in election:
         with term:
@@ -122,7 +122,7 @@ def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):
 
 
 def test_a_block_that_ends_well_after_a_loss_is_followed(client, nodes):
-    election = client.election("scheduler", **short(4))
+    election = client.election("scheduler", **lapsing(4))
     terms = []
     for term in election:
         with term:
@@ -180,7 +180,7 @@ def test_stop_in_a_signal_handler_ends_the_wait(client, other):
 
 
 def test_close_ends_a_wait(nodes, other):
-    closing = libredlock.Client(nodes.urls, **CALM)
+    closing = libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     election = closing.election("scheduler")
     with other.lock("scheduler"):
         waiting = in_thread(lambda: list(election))
@@ -192,7 +192,7 @@ def test_close_ends_a_wait(nodes, other):
 
 def test_on_lost_is_called_for_a_term(client, nodes):
     told = threading.Event()
-    election = client.election("scheduler", on_lost=lambda lock: told.set(), **short(4))
+    election = client.election("scheduler", on_lost=lambda lock: told.set(), **lapsing(4))
     for term in election:
         with term:
             lose(nodes)
@@ -252,7 +252,7 @@ def test_it_shows_itself(client):
 
 def test_a_loss_cancels_the_block_and_it_stands_by_again(on_client, nodes):
     async def body(client):
-        election = client.election("scheduler", **short(4))
+        election = client.election("scheduler", **lapsing(4))
         terms = []
         async for term in election:
             async with term:
@@ -335,7 +335,7 @@ def test_a_refusal_that_is_final_ends_the_loop_of_a_task(run, three):
 
 def test_close_ends_the_loop(run, nodes, other):
     async def body():
-        client = aio.Client(nodes.urls, **CALM)
+        client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         election = client.election("scheduler")
 
         async def stand():

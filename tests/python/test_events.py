@@ -9,7 +9,7 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import eventually
-from patience import CALM, outlived, short, until
+from patience import GENEROUS_TIMEOUTS, lapsing, outlived, until
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def one(records, event):
 
 
 def test_loss_is_logged_without_being_asked_for(client, records, nodes):
-    lock = client.lock("orders:42", **short(6), renew=True)
+    lock = client.lock("orders:42", **lapsing(6), renew=True)
     lock.acquire()
     eventually(lambda: outlived(nodes), 30)
     for node in nodes:
@@ -43,7 +43,7 @@ def test_loss_is_logged_without_being_asked_for(client, records, nodes):
 
 
 def test_nodes_are_logged(records, nodes):
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         client.status("r")
         up = eventually(lambda: len(records("node_up")) == 5 and records("node_up"), 30)
         assert {record.redlock_node for record in up} == {node.name for node in nodes}
@@ -56,7 +56,7 @@ def test_nodes_are_logged(records, nodes):
 
 
 def test_events_are_kept_and_logged_once(client, records):
-    lock = client.lock("gone", **short(0.4))
+    lock = client.lock("gone", **lapsing(0.4))
     lock.acquire()
     one(records, "lost")
     losses = [event for event in client.events() if event["event"] == "lost"]
@@ -67,8 +67,8 @@ def test_events_are_kept_and_logged_once(client, records):
 
 def test_asyncio_logs_by_itself(nodes, run, records):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
-            lock = client.lock("r", **short(0.4))
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
+            lock = client.lock("r", **lapsing(0.4))
             await lock.acquire()
             await until(lambda: records("lost"))
 
@@ -78,7 +78,7 @@ def test_asyncio_logs_by_itself(nodes, run, records):
 
 def test_on_lost_is_called_once_at_the_loss(client, nodes):
     lost = []
-    lock = client.lock("r", **short(0.4), on_lost=lost.append)
+    lock = client.lock("r", **lapsing(0.4), on_lost=lost.append)
     other = client.lock("other", ttl=20, on_lost=lost.append)
     other.acquire()
     for count in (1, 2):
@@ -95,7 +95,7 @@ def test_on_lost_is_called_while_the_with_block_hangs(client, nodes):
     """The block itself asks no node."""
     lost = threading.Event()
     with pytest.raises(libredlock.Lost):
-        with client.lock("r", **short(2), on_lost=lambda lock: lost.set()):
+        with client.lock("r", **lapsing(2), on_lost=lambda lock: lost.set()):
             for node in nodes:
                 node.stop()
             assert lost.wait(60)
@@ -106,7 +106,7 @@ def test_on_lost_is_called_for_an_adopted_lock(client, other):
     lock.acquire()
     client.status("r")
     lost = threading.Event()
-    adopted = other.adopt("r", lock.detach(), **short(4), on_lost=lambda lock: lost.set())
+    adopted = other.adopt("r", lock.detach(), **lapsing(4), on_lost=lambda lock: lost.set())
     adopted.extend()
     adopted.extend(4.5)
     assert lost.wait(60) and adopted.lost
@@ -116,7 +116,7 @@ def test_an_error_in_on_lost_is_logged(client, caplog):
     def fails(lock):
         raise KeyError("mine")
 
-    lock = client.lock("r", **short(0.4), on_lost=fails)
+    lock = client.lock("r", **lapsing(0.4), on_lost=fails)
     lock.acquire()
     record = eventually(lambda: [r for r in caplog.records if "on_lost" in r.getMessage()], 30)[0]
     assert record.exc_info[0] is KeyError and "'r'" in record.getMessage()
@@ -124,9 +124,9 @@ def test_an_error_in_on_lost_is_logged(client, caplog):
 
 def test_on_lost_in_asyncio_is_called_by_the_loop(nodes, run):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             lost = asyncio.get_running_loop().create_future()
-            lock = client.lock("r", **short(0.4), on_lost=lost.set_result)
+            lock = client.lock("r", **lapsing(0.4), on_lost=lost.set_result)
             await lock.acquire()
             assert await lost is lock
             with pytest.raises(libredlock.Lost):
@@ -148,12 +148,12 @@ import logging, os, sys
 logging.basicConfig(level="INFO", stream=sys.stdout, format="%(levelname)s %(redlock_event)s %(redlock_resource)s")
 logging.getLogger("libredlock").addFilter(lambda record: record.redlock_event == "lost")
 import libredlock
-client = libredlock.Client(**{CALM})
-client.lock("warm", **{short(0.4)}).acquire(); client.status("warm")
+client = libredlock.Client(**{GENEROUS_TIMEOUTS})
+client.lock("warm", **{lapsing(0.4)}).acquire(); client.status("warm")
 pid = os.fork()
 if pid == 0:
     import time
-    lock = client.lock("child", **{short(0.4)})
+    lock = client.lock("child", **{lapsing(0.4)})
     lock.acquire()
     for _ in range(3000):
         if any(event["event"] == "lost" for event in client.events()): break
@@ -171,20 +171,20 @@ def losing(then):
 import logging, os, signal, sys, threading, time
 import libredlock
 {then}
-client = libredlock.Client(**{CALM})
+client = libredlock.Client(**{GENEROUS_TIMEOUTS})
 first, later = threading.Event(), threading.Event()
 def fails(lock):
     first.set()
     raise FAILURE
-lock = client.lock("r", **{short(0.4)}, on_lost=fails)
+lock = client.lock("r", **{lapsing(0.4)}, on_lost=fails)
 lock.acquire()
 assert first.wait(60)
 for number in range(2):  # of this client, then of another one
-    another = client.lock(f"s{{number}}", **{short(0.4)}, on_lost=lambda lock: later.set())
+    another = client.lock(f"s{{number}}", **{lapsing(0.4)}, on_lost=lambda lock: later.set())
     another.acquire()
     print(later.wait(60))
     later.clear()
-    client = libredlock.Client(**{CALM})
+    client = libredlock.Client(**{GENEROUS_TIMEOUTS})
 """
 
 
@@ -225,9 +225,9 @@ def test_sys_exit_in_on_lost_of_asyncio_ends_the_loop(script, nodes):
 import asyncio, sys
 from libredlock import aio
 async def main():
-    async with aio.Client(**{CALM}) as client:
-        await client.lock("r", **{short(0.4)}, on_lost=lambda lock: sys.exit(3)).acquire()
-        lock = client.lock("s", **{short(0.4)}, on_lost=lambda lock: sys.exit(3))
+    async with aio.Client(**{GENEROUS_TIMEOUTS}) as client:
+        await client.lock("r", **{lapsing(0.4)}, on_lost=lambda lock: sys.exit(3)).acquire()
+        lock = client.lock("s", **{lapsing(0.4)}, on_lost=lambda lock: sys.exit(3))
         await lock.acquire()
         await asyncio.sleep(600)
 asyncio.run(main())
@@ -237,7 +237,7 @@ asyncio.run(main())
 
 def test_an_async_on_lost_is_awaited(nodes, run, caplog):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             lost = asyncio.get_running_loop().create_future()
 
             async def on_lost(lock):
@@ -245,7 +245,7 @@ def test_an_async_on_lost_is_awaited(nodes, run, caplog):
                 lost.set_result(lock)
                 raise KeyError("mine")
 
-            lock = client.lock("r", **short(0.4), on_lost=on_lost)
+            lock = client.lock("r", **lapsing(0.4), on_lost=on_lost)
             await lock.acquire()
             assert await lost is lock
             await asyncio.sleep(0)
@@ -267,7 +267,7 @@ def test_concurrent_first_locks_start_one_thread(script, nodes):
 import sys, threading
 import libredlock
 sys.setswitchinterval(1e-5)
-clients = [libredlock.Client(**{CALM}) for _ in range(20)]
+clients = [libredlock.Client(**{GENEROUS_TIMEOUTS}) for _ in range(20)]
 begin, failures = threading.Barrier(20), []
 threading.excepthook = lambda failure: failures.append(failure)
 def work(client):
@@ -288,7 +288,7 @@ import threading
 import libredlock
 from libredlock.testing import eventually
 for _ in range(3):
-    with libredlock.Client(**{CALM}) as client, libredlock.Client(**{CALM}) as other:
+    with libredlock.Client(**{GENEROUS_TIMEOUTS}) as client, libredlock.Client(**{GENEROUS_TIMEOUTS}) as other:
         client.lock("r").owned(), other.lock("r").owned()
         assert threading.active_count() == 2
     eventually(lambda: threading.active_count() == 1, 30)
@@ -309,7 +309,7 @@ def others_wait_for_the_gil():
     others = set(os.listdir("/proc/self/task")) - {{str(os.getpid())}}
     return any("futex" in open(f"/proc/self/task/{{other}}/wchan").read() for other in others)
 
-client = libredlock.Client(**{CALM})
+client = libredlock.Client(**{GENEROUS_TIMEOUTS})
 lock = client.lock("parent's", ttl=30)
 lock.acquire()
 def fork():
@@ -329,7 +329,7 @@ for _ in range(3):
 if pid == 0:
     try:
         lost = threading.Event()
-        own = client.lock("r", **{short(0.4)}, on_lost=lambda lock: lost.set())
+        own = client.lock("r", **{lapsing(0.4)}, on_lost=lambda lock: lost.set())
         own.acquire()
         print(lost.wait(60), lock.locked(), flush=True)
         try:

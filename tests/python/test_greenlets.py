@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 GEVENT = """
 from gevent import monkey
@@ -43,7 +43,7 @@ def greenlets(request, script, nodes):
 
     def run(source):
         head = BOTH[name].replace("PATCH", "" if patch == "all" else SOCKETS_ONLY[name])
-        client = f"import libredlock\nclient = libredlock.Client(**{CALM})\nclient.status('connected')\n"
+        client = f"import libredlock\nclient = libredlock.Client(**{GENEROUS_TIMEOUTS})\nclient.status('connected')\n"
         return script(head + client + textwrap.dedent(source)).end()
 
     return run
@@ -274,7 +274,7 @@ def test_a_client_made_before_the_process_is_patched_works(script, nodes, name, 
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
     source = "import libredlock, os, sys, threading, time\nfrom libredlock.testing import eventually\n"
-    source += f"client = libredlock.Client(**{CALM})\n{use}"
+    source += f"client = libredlock.Client(**{GENEROUS_TIMEOUTS})\n{use}"
     source += UNTIL_THE_THREAD_WAITS
     if fork:
         source += "pid = os.fork()\nif pid: os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"

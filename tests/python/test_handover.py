@@ -3,7 +3,7 @@
 import pytest
 
 import libredlock
-from patience import short
+from patience import lapsing
 
 
 def take(client, resource, **options):
@@ -58,7 +58,7 @@ def test_detach_of_nothing_is_refused(client):
 
 
 def test_detach_lets_the_next_thread_in(client):
-    lock = client.lock("r", **short(0.4))
+    lock = client.lock("r", **lapsing(0.4))
     lock.acquire()
     lock.detach()
     assert lock.acquire(timeout=30)

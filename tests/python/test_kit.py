@@ -7,13 +7,13 @@ import sys
 import pytest
 
 import libredlock
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 MARKER = "libredlock:m"
 
 
 def granted(urls, **options):
-    with libredlock.Client(urls, **CALM, **options) as client:
+    with libredlock.Client(urls, **GENEROUS_TIMEOUTS, **options) as client:
         return client.lock("r").acquire(timeout=0)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import CALM, at_once, busy, short
+from patience import GENEROUS_TIMEOUTS, at_once, busy, lapsing
 
 
 def lapse(lock):
@@ -51,7 +51,7 @@ def test_an_outage_ends_the_wait_for_ever(nodes, take):
     """`wait` is for a lock that others hold; outage_wait bounds how long too few nodes are put up with."""
     for node in nodes:
         node.kill()
-    with libredlock.Client(nodes.urls, **CALM, outage_wait=0.3) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS, outage_wait=0.3) as client:
         begin = time.monotonic()
         with pytest.raises(libredlock.NoQuorum):
             if take == "acquire":
@@ -80,7 +80,7 @@ def test_release_reports_a_lock_lost_on_the_nodes(client, other, nodes):
 
 def test_a_lock_whose_lease_has_ended_can_be_taken_again(client, nodes):
     """By the same object, without a release: the idiom of "once a minute for all of us"."""
-    lock = client.lock("r", **short(2))
+    lock = client.lock("r", **lapsing(2))
     assert at_once(lambda: lock.acquire(blocking=False)) is True
     lapse(lock)
     assert at_once(lambda: lock.acquire(blocking=False)) is True
@@ -99,7 +99,7 @@ def test_a_lock_whose_lease_has_ended_can_be_taken_again(client, nodes):
 
 
 def test_with_block_around_a_reacquired_lease_is_lost(client, nodes):
-    lock = client.lock("r", **short(0.4), renew=False)
+    lock = client.lock("r", **lapsing(0.4), renew=False)
     with pytest.raises(libredlock.Lost, match="'r' was lost"):
         with lock:
             lapse(lock)
@@ -110,7 +110,7 @@ def test_with_block_around_a_reacquired_lease_is_lost(client, nodes):
 
 
 def test_a_loss_says_why(client, nodes):
-    lock = client.lock("r", **short(0.4))
+    lock = client.lock("r", **lapsing(0.4))
     lock.acquire()
     lapse(lock)
     assert lock.lost and lock.locked() and lock.remaining == 0
@@ -132,7 +132,7 @@ def test_check_raises_the_cause(client):
 
 def test_error_of_the_body_is_raised_with_the_loss_as_a_note(client, caplog):
     with pytest.raises(KeyError) as caught:
-        with client.lock("r", **short(0.4), renew=False) as lock:
+        with client.lock("r", **lapsing(0.4), renew=False) as lock:
             lapse(lock)
             raise KeyError("mine")
     assert caught.value.args == ("mine",)
@@ -174,7 +174,7 @@ def test_acquire_judges_its_arguments_as_threading_does(client, arguments, error
 
 
 def test_check_examines_the_nodes(nodes):
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         report = client.check()
         assert (report["voting"], report["quorum"]) == (5, 3)
         assert all(node["votes"] and node["rtt_us"] > 0 and not node["advice"] for node in report["nodes"])
@@ -182,14 +182,14 @@ def test_check_examines_the_nodes(nodes):
         client.check()
     nodes[0].kill()
     nodes[1].replica_of(nodes[2])
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         down, replica = client.check()["nodes"][:2]
         assert (down["votes"], down["advice"]) == (False, "start the server, or correct the address")
         assert "replica" in replica["why"] and "make it a master" in replica["advice"]
 
 
 def test_a_closed_client_says_so(nodes):
-    client = libredlock.Client(nodes.urls, **CALM)
+    client = libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     lock = client.lock("r")
     lock.acquire()
     client.close()
@@ -207,8 +207,8 @@ def test_a_closed_client_says_so(nodes):
 
 
 def test_status_and_busy_name_the_holder(nodes):
-    named = libredlock.Client(nodes.urls, client_name="worker-7", **CALM)
-    with named as holder, libredlock.Client(nodes.urls, **CALM) as asker:
+    named = libredlock.Client(nodes.urls, client_name="worker-7", **GENEROUS_TIMEOUTS)
+    with named as holder, libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as asker:
         assert asker.status("r").held_by is None and not asker.status("r").held
         with holder.lock("r"):
             held_by = asker.status("r").held_by
@@ -221,8 +221,8 @@ def test_status_and_busy_name_the_holder(nodes):
 
 
 def test_busy_names_the_holder_if_another_node_hangs(nodes):
-    with libredlock.Client(nodes.urls, client_name="worker-7", **CALM) as holder, holder.lock("r"):
-        with libredlock.Client(nodes.urls, **CALM) as asker:
+    with libredlock.Client(nodes.urls, client_name="worker-7", **GENEROUS_TIMEOUTS) as holder, holder.lock("r"):
+        with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as asker:
             asker.status("r")
             nodes[0].stop()
             failure = busy(asker.lock("r", wait=0).__enter__)
@@ -234,7 +234,7 @@ def test_busy_names_the_holder_if_another_node_hangs(nodes):
 def test_ttl_that_looks_like_milliseconds_is_refused(client, nodes):
     """Other libraries take them; ttl=10000 is 2 h 46 min."""
     hint = r"ttl is in seconds: ttl=10 is what other libraries call 10000 ms"
-    with libredlock.Client(nodes.urls, max_ttl=30, guard="off", **CALM) as client:
+    with libredlock.Client(nodes.urls, max_ttl=30, guard="off", **GENEROUS_TIMEOUTS) as client:
         with pytest.raises(libredlock.InvalidOption, match=hint):
             client.lock("r", ttl=10_000)
         with pytest.raises(libredlock.InvalidOption) as caught:
@@ -248,7 +248,7 @@ def test_ttl_that_looks_like_milliseconds_is_refused(client, nodes):
 
 def test_the_words_have_the_options_names(client, caplog):
     """Those of the core end in _ms."""
-    lock = client.lock("r", **short(4), max_hold=5, renew=True)
+    lock = client.lock("r", **lapsing(4), max_hold=5, renew=True)
     lock.acquire()
     lapse(lock)
     with pytest.raises(libredlock.Lost, match="'r' was lost: max_hold allowed no further renewal"):
@@ -272,7 +272,7 @@ def test_blocking_an_event_loop_warns_once(script, other):
 import asyncio, warnings
 import libredlock
 async def main():
-    with libredlock.Client(**{CALM}) as client:
+    with libredlock.Client(**{GENEROUS_TIMEOUTS}) as client:
         for name, limit in ("free", 20), ("r", 0.2), ("r", 0.2):
             lock = client.lock(name)
             with warnings.catch_warnings(record=True) as caught:

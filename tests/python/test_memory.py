@@ -11,7 +11,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 
 def rss_kb():
@@ -45,7 +45,7 @@ def test_there_are_no_reference_cycles(nodes, run):
     gc.collect()
     gc.disable()
     try:
-        client = libredlock.Client(nodes.urls, **CALM)
+        client = libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         lock = client.lock("r")
         with lock:
             pass
@@ -59,7 +59,7 @@ def test_there_are_no_reference_cycles(nodes, run):
         del lock, client
 
         async def use():
-            async with aio.Client(nodes.urls, **CALM) as client:
+            async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
                 lock = client.lock("r", cancel_on_lost=True)
                 async with lock:
                     pass
@@ -72,11 +72,11 @@ def test_there_are_no_reference_cycles(nodes, run):
 
 
 def test_an_open_client_is_collected(nodes, run):
-    gone = weakref.ref(libredlock.Client(nodes.urls, **CALM))
+    gone = weakref.ref(libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS))
     assert gone() is None
 
     async def use():
-        client = aio.Client(nodes.urls, **CALM)
+        client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
         async with client.lock("r"):
             pass
         return weakref.ref(client)
@@ -86,7 +86,7 @@ def test_an_open_client_is_collected(nodes, run):
 
 @pytest.mark.parametrize("module", [libredlock, aio])
 def test_copies_and_pickles_are_refused_with_words(nodes, module):
-    client = module.Client(nodes.urls, **CALM)
+    client = module.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     for thing in (client, client.lock("r")):
         for make in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled or copied"):
@@ -172,7 +172,7 @@ def test_nothing_grows_over_asyncio_cycles(nodes, run):
         return least([after - before for before, after in zip(figures, figures[1:])])
 
     async def use():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             await cycles(client, 1_000)
             tracemalloc.start()
             await cycles(client, 100)

@@ -7,7 +7,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import CALM, short
+from patience import GENEROUS_TIMEOUTS, lapsing
 
 prometheus_client = pytest.importorskip("prometheus_client", reason="prometheus_client is not installed")
 
@@ -24,7 +24,7 @@ def figures(text):
 
 @pytest.fixture
 def client(nodes):
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         client.status("r")
         yield client
 
@@ -85,7 +85,7 @@ def test_nodes_have_labels_of_their_own(nodes, client):
 
 
 def test_busy_votes_are_counted_for_each_node(nodes, client):
-    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other, other.lock("r"):
         eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
         assert not client.lock("r").acquire(blocking=False)
     after = figures(client.metrics())
@@ -108,7 +108,7 @@ def test_waiting_acquisitions_are_counted(nodes, client, queue):
     def figures(described):
         return described["waiting"], described["longest_queue"]
 
-    with libredlock.Client(nodes.urls, **CALM) as other:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other:
         held = [other.lock(name, ttl=30) for name in ("r", "s")]
         assert all(lock.acquire() for lock in held)
         assert waiting(client) == (0, 0)
@@ -124,10 +124,10 @@ def test_waiting_acquisitions_are_counted(nodes, client, queue):
 
 
 def test_describe_has_the_same_figures(nodes, client):
-    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other, other.lock("r"):
         eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
         assert not client.lock("r").acquire(blocking=False)
-    lost = client.lock("s", **short(0.4))
+    lost = client.lock("s", **lapsing(0.4))
     assert lost.acquire()
     eventually(lambda: lost.lost, 20)
     client.status("r")
@@ -157,7 +157,7 @@ def test_a_registry_reads_them(nodes, client):
 
 
 def test_several_clients_share_a_registry(nodes, client):
-    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other, other.lock("r"):
         registry = prometheus_client.CollectorRegistry()
         registry.register(Collector({"one": client, "two": other}))
         assert registry.get_sample_value("redlock_locks_held", {"client": "one"}) == 0
@@ -166,7 +166,7 @@ def test_several_clients_share_a_registry(nodes, client):
 
 
 def test_a_closed_client_has_none(nodes):
-    client = libredlock.Client(nodes.urls, **CALM)
+    client = libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     client.close()
     with pytest.raises(ValueError):
         client.metrics()

@@ -16,12 +16,12 @@ from hypothesis.stateful import (
 
 import libredlock
 from libredlock.testing import eventually
-from patience import CALM, connected
+from patience import GENEROUS_TIMEOUTS, connected
 
 CLIENTS, RESOURCES = ("one", "two"), ("a", "b", "c")
 whose, what = st.sampled_from(CLIENTS), st.sampled_from(RESOURCES)
 LONG, SHORT = 25, 0.15
-SOON_S = 20  # shorter than LONG: what is gone by then did not lapse
+BEFORE_LAPSE_S = 20  # shorter than LONG: what is gone by then did not lapse
 
 
 class Model(RuleBasedStateMachine):
@@ -32,7 +32,7 @@ class Model(RuleBasedStateMachine):
     @initialize()
     def open(self):
         self.nodes.reset()
-        options = {"ttl": LONG, **CALM}
+        options = {"ttl": LONG, **GENEROUS_TIMEOUTS}
         self.clients = {name: connected(libredlock.Client(self.nodes.urls, **options)) for name in CLIENTS}
         self.locks = {(c, r): self.clients[c].lock(r) for c in CLIENTS for r in RESOURCES}
         self.holder = {}
@@ -63,7 +63,8 @@ class Model(RuleBasedStateMachine):
         holder = self.holder.get(resource)
         token = self.locks[holder, resource].token.encode() if holder else None
         alive = [node for node in self.nodes if node.alive]
-        eventually(lambda: {node.get(resource) for node in alive} <= {token, None}, SOON_S, "only the holder has keys")
+        eventually(lambda: {node.get(resource) for node in alive} <= {token, None}, BEFORE_LAPSE_S,
+                   "only the holder has keys")
 
     @rule(client=whose, resource=what)
     def extend(self, client, resource):
@@ -138,7 +139,7 @@ class Model(RuleBasedStateMachine):
         for client in getattr(self, "clients", {}).values():
             client.close()
         if getattr(self, "clients", None):
-            self.nodes.no_keys(SOON_S)
+            self.nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.timeout(1200)

@@ -8,7 +8,7 @@ import pytest
 
 import libredlock
 from libredlock import _options, aio, types
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 URL = "redis://127.0.0.1:1"
 
@@ -105,7 +105,7 @@ def test_options_that_contradict_the_client_are_refused_at_once():
 
 def test_an_extension_above_the_limit_is_refused_in_seconds(nodes):
     nodes.bootstrap(max_ttl=30)
-    with libredlock.Client(nodes.urls, **{**CALM, "max_ttl": 30}) as client:
+    with libredlock.Client(nodes.urls, **{**GENEROUS_TIMEOUTS, "max_ttl": 30}) as client:
         with client.lock("r") as lock:
             with pytest.raises(ValueError, match="ttl 60 s is above max_ttl, 30 s: renew a shorter lock"):
                 lock.extend(60)

@@ -10,7 +10,7 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import eventually
-from patience import CALM, connected, short, until
+from patience import GENEROUS_TIMEOUTS, connected, lapsing, until
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
 
@@ -78,7 +78,7 @@ def backend():
 
 @pytest.fixture
 def client(nodes, backend):
-    with libredlock.Client(nodes.urls, **CALM) as client:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
         yield backend.instrument(connected(client))
 
 
@@ -119,7 +119,7 @@ def test_a_block_has_spans_for_each_call_and_its_hold(client, backend):
 
 
 def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
-    with libredlock.Client(nodes.urls, **CALM) as other:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other:
         theirs = other.lock("r", ttl=30)
         theirs.acquire()
         waits_at_ns = []
@@ -147,7 +147,7 @@ def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
 
 def test_busy_is_no_error_and_no_quorum_is_one(client, nodes, backend):
     lock = client.lock("r")
-    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other, other.lock("r"):
         assert lock.attempts == 0 and not lock.acquire(blocking=False) and lock.attempts == 1
     busy = backend.one("acquire")
     assert (busy.attributes["redlock.status"], busy.status.status_code) == ("BUSY", StatusCode.UNSET)
@@ -173,7 +173,7 @@ def assert_lost(backend, reason, is_told_in_the_body):
 
 def test_loss_is_recorded_when_it_happens(client, nodes, backend):
     with pytest.raises(libredlock.Lost):
-        with client.lock("r", **short(0.5), renew=False):
+        with client.lock("r", **lapsing(0.5), renew=False):
             hold = trace.get_current_span()
             eventually(lambda: hold.events, 60)
     assert_lost(backend, "expired", True)
@@ -232,7 +232,7 @@ def test_only_the_outermost_section_of_an_rlock_has_spans(client, backend):
 
 
 def test_each_term_of_a_leader_has_a_hold(client, nodes, backend):
-    election, terms = client.election("scheduler", **short(2)), []
+    election, terms = client.election("scheduler", **lapsing(2)), []
     for term in election:
         with term:
             terms.append(term.fence)
@@ -281,7 +281,7 @@ def test_threads_that_share_a_lock_have_holds_of_their_own(client, backend):
 
 def test_a_lapsed_hold_is_not_taken_for_the_next_one(client, backend):
     """The first hold has lapsed, and the second must not be taken for it."""
-    lock, taken, lapsed = client.lock("r", **short(2), renew=False), threading.Event(), threading.Event()
+    lock, taken, lapsed = client.lock("r", **lapsing(2), renew=False), threading.Event(), threading.Event()
     losses = []
 
     def outlives():
@@ -307,7 +307,7 @@ def test_a_lapsed_hold_is_not_taken_for_the_next_one(client, backend):
 
 
 def test_an_adopted_lock_has_an_extend_in_place_of_acquire(client, nodes, backend):
-    with libredlock.Client(nodes.urls, **CALM) as other:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other:
         theirs = connected(other).lock("r", ttl=20)
         theirs.acquire()
         other.status("r")
@@ -325,13 +325,13 @@ def test_spans_of_asyncio_belong_to_their_tasks(nodes, run, backend):
                     await lock.extend()
 
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             backend.instrument(client)
             await asyncio.gather(*(hold(client, number) for number in range(4)))
             held = client.lock("s", ttl=30)
             assert await held.acquire()
             with pytest.raises(libredlock.Lost):
-                async with client.lock("lost", **short(0.5), renew=False, cancel_on_lost=True):
+                async with client.lock("lost", **lapsing(0.5), renew=False, cancel_on_lost=True):
                     await asyncio.sleep(60)
             waiter = asyncio.ensure_future(client.lock("s").acquire())
             await until(lambda: client.describe()["waiting"])
@@ -356,7 +356,7 @@ def test_spans_of_asyncio_belong_to_their_tasks(nodes, run, backend):
 
 def test_locks_of_all_kinds_have_spans_in_asyncio(nodes, run, backend):
     async def main():
-        async with aio.Client(nodes.urls, **CALM) as client:
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             backend.instrument(client)
             tree = client.rlock("tree")
             async with tree:
@@ -393,7 +393,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 exporter, provider = InMemorySpanExporter(), TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
-client = libredlock.Client(**{CALM})
+client = libredlock.Client(**{GENEROUS_TIMEOUTS})
 otel.instrument(client, tracer_provider=provider)
 
 tracer = trace.get_tracer("program", tracer_provider=provider)
@@ -478,7 +478,7 @@ def test_every_figure_is_observed(client, backend):
 
 
 def test_several_clients_are_told_apart_by_name(client, nodes, backend):
-    with libredlock.Client(nodes.urls, **CALM) as other:
+    with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other:
         with pytest.raises(ValueError, match="name='': another client that is instrumented has none either"):
             backend.instrument(other)
         backend.instrument(other, name="other")
@@ -486,7 +486,7 @@ def test_several_clients_are_told_apart_by_name(client, nodes, backend):
             assert backend.metrics()["redlock.locks_held"] == {(): 0, (("redlock.client", "other"),): 1}
     assert backend.one("hold").attributes["redlock.client"] == "other"
     assert backend.metrics()["redlock.locks_held"] == {(): 0}  # it is closed
-    third = libredlock.Client(nodes.urls, **CALM)
+    third = libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     backend.instrument(third, name="other")
     del third
     gc.collect()

@@ -4,11 +4,11 @@ import textwrap
 
 import pytest
 
-from patience import CALM
+from patience import GENEROUS_TIMEOUTS
 
 
 def program(source):
-    return f"import libredlock\nCALM = {CALM}\n" + textwrap.dedent(source)
+    return f"import libredlock\nCALM = {GENEROUS_TIMEOUTS}\n" + textwrap.dedent(source)
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_no_key(script, client, nodes):
@@ -17,7 +17,7 @@ def test_ctrl_c_ends_a_wait_and_leaves_no_key(script, client, nodes):
     waiting = script(
         program(
             """
-            client = libredlock.Client(**CALM)
+            client = libredlock.Client(**GENEROUS_TIMEOUTS)
             lock = client.lock("r")
             client.status("r")
             try:
@@ -45,7 +45,7 @@ def test_a_signal_handler_runs_while_the_main_thread_waits(script, client):
         program(
             """
             import signal
-            client = libredlock.Client(**CALM)
+            client = libredlock.Client(**GENEROUS_TIMEOUTS)
             signal.signal(signal.SIGINT, lambda *_: print("handled"))
             print("waiting")
             with client.lock("r"):
@@ -65,7 +65,7 @@ def test_ctrl_c_leaves_the_queue_of_a_shared_lock(script, nodes):
         program(
             """
             import threading
-            client = libredlock.Client(**CALM)
+            client = libredlock.Client(**GENEROUS_TIMEOUTS)
             lock = client.lock("r")
             lock.acquire()
             try:
@@ -95,7 +95,7 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
     source = program(
         """
         import dis, sys
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         folder = libredlock.__path__[0]
         class Interrupt(BaseException): pass
         TAKE_BACK = ("_abandon", "_abandon_release")
@@ -153,7 +153,7 @@ def test_interrupts_at_random_leave_no_lock_of_a_with_block(script, nodes):
         def interrupt(*_):
             if is_inside: raise Interrupt
         random.seed(5)
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         client.status("connected")
         is_inside, interrupted = False, 0
         signal.signal(signal.SIGALRM, interrupt)
@@ -187,7 +187,7 @@ def test_an_exception_while_a_lock_is_collected_leaves_no_key(script, nodes):
         import sys
         def trace(frame, event, arg):
             if frame.f_code.co_name == "__del__": raise KeyboardInterrupt
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         lock = client.lock("r", ttl=30, wait=20)
         lock.acquire()
         sys.settrace(trace)
@@ -202,7 +202,7 @@ def test_an_exception_while_a_lock_is_collected_leaves_no_key(script, nodes):
 
 def test_held_locks_are_released_at_exit(script, nodes):
     for leave in ("", "raise SystemExit(0)"):
-        source = f"client = libredlock.Client(**CALM)\nlock = client.lock('r')\nlock.acquire()\n{leave}"
+        source = f"client = libredlock.Client(**GENEROUS_TIMEOUTS)\nlock = client.lock('r')\nlock.acquire()\n{leave}"
         assert script(program(source)).end() == (0, "", "")
         nodes.no_keys()
 
@@ -213,7 +213,7 @@ def test_exit_does_not_hang_on_a_daemon_thread_that_waits(script, client, nodes)
     source = program(
         """
         import threading, time
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         thread = threading.Thread(target=lambda: client.lock("r").acquire(), daemon=True)
         thread.start()
         time.sleep(0.1)
@@ -227,7 +227,7 @@ def test_exit_does_not_hang_on_a_daemon_thread_that_waits(script, client, nodes)
 def test_exit_does_not_hang_on_nodes_that_do(script, nodes):
     source = """
         import time
-        client = libredlock.Client(**dict(CALM, exit_drain=0.1))
+        client = libredlock.Client(**dict(GENEROUS_TIMEOUTS, exit_drain=0.1))
         lock = client.lock("r")
         lock.acquire()
         try:
@@ -248,7 +248,7 @@ def test_detached_locks_survive_the_exit(script, nodes, client):
     status, token, _ = script(
         program(
             """
-            client = libredlock.Client(**CALM)
+            client = libredlock.Client(**GENEROUS_TIMEOUTS)
             lock = client.lock("r")
             lock.acquire()
             client.status("r")  # asks every node behind the requests of acquire
@@ -263,7 +263,7 @@ def test_detached_locks_survive_the_exit(script, nodes, client):
 
 FORK = """
 import os, sys
-client = libredlock.Client(**CALM)
+client = libredlock.Client(**GENEROUS_TIMEOUTS)
 lock = client.lock("r", ttl=30)
 lock.acquire()
 pid = os.fork()
@@ -323,7 +323,7 @@ def test_multiprocessing_children_release_what_they_hold(script, nodes, tmp_path
     (tmp_path / "job.py").write_text(
         program(
             """
-            client = libredlock.Client(**CALM)
+            client = libredlock.Client(**GENEROUS_TIMEOUTS)
             lock = client.lock("r", ttl=20)
             def hold():
                 lock.acquire()
@@ -339,7 +339,7 @@ def test_workers_of_a_pre_fork_server_share_a_lock(script, nodes):
     source = program(
         """
         import os
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         with client.lock("start"):
             pass
         workers = []
@@ -366,7 +366,7 @@ def test_opening_a_client_starts_no_thread(script, nodes):
     source = program(
         """
         import os
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         print(os.listdir("/proc/self/task") == [str(os.getpid())])
         """
     )
@@ -377,7 +377,7 @@ def test_a_child_forked_while_threads_wait_takes_locks(script, nodes):
     source = program(
         """
         import os, threading
-        client = libredlock.Client(**CALM)
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
         lock = client.lock("r")
         lock.acquire()
         threads = [threading.Thread(target=lambda: (lock.acquire(), lock.release())) for _ in range(4)]

@@ -9,7 +9,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import short, until
+from patience import lapsing, until
 
 
 def in_thread(call):
@@ -101,7 +101,7 @@ def test_each_name_has_one_object(client, other):
 
 
 def test_a_lost_lock_is_not_taken_again_inside(client, nodes):
-    lock = client.rlock("tree", **short(4))
+    lock = client.rlock("tree", **lapsing(4))
     assert lock.acquire() and lock.acquire()
     eventually(lambda: lock.lost)
     for call in (lock.acquire, lock.release, lock.acquire, lock.release):
@@ -112,7 +112,7 @@ def test_a_lost_lock_is_not_taken_again_inside(client, nodes):
 
 
 def test_a_block_in_a_lost_one_does_not_run(client):
-    lock = client.rlock("tree", renew=False, **short(4))
+    lock = client.rlock("tree", renew=False, **lapsing(4))
     ran = False
     with pytest.raises(libredlock.Lost), lock, lock:
         eventually(lambda: lock.lost)
@@ -123,7 +123,7 @@ def test_a_block_in_a_lost_one_does_not_run(client):
 
 
 def test_expired_rlock_passes_on_and_its_owner_gets_an_error(client):
-    lock = client.rlock("tree", renew=False, **short(4))
+    lock = client.rlock("tree", renew=False, **lapsing(4))
     assert lock.acquire() and lock.acquire()
     eventually(lambda: lock.lost)
     done = threading.Event()
@@ -148,7 +148,7 @@ def test_expired_rlock_passes_on_and_its_owner_gets_an_error(client):
 
 
 def test_a_block_is_renewed_at_any_depth(client):
-    lock = client.rlock("tree", **short(4))
+    lock = client.rlock("tree", **lapsing(4))
     with lock:
         with lock:
             before = lock.remaining
@@ -248,7 +248,7 @@ def test_tasks_nest_and_exclude_each_other(on_client, nodes):
 
 def test_a_task_learns_of_the_loss_once_for_each_section(on_client):
     async def body(client):
-        lock = client.rlock("tree", **short(4))
+        lock = client.rlock("tree", **lapsing(4))
         assert await lock.acquire() and await lock.acquire()
         await until(lambda: lock.lost)
         for call in (lock.acquire, lock.release, lock.acquire, lock.release):
@@ -262,7 +262,7 @@ def test_a_task_learns_of_the_loss_once_for_each_section(on_client):
 
 def test_the_loss_cancels_the_outermost_block(on_client, nodes):
     async def body(client):
-        lock = client.rlock("tree", cancel_on_lost=True, renew=False, **short(4))
+        lock = client.rlock("tree", cancel_on_lost=True, renew=False, **lapsing(4))
         seen = []
         with pytest.raises(libredlock.Lost):
             async with lock:

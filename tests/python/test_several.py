@@ -5,7 +5,7 @@ import libredlock
 from libredlock import aio
 from libredlock.testing import eventually
 from libredlock.testing.memory import MemoryClient
-from patience import CALM, busy, busy_in_task
+from patience import GENEROUS_TIMEOUTS, busy, busy_in_task
 
 
 def test_readers_share_a_lock_and_a_writer_has_it_alone(client):
@@ -74,7 +74,7 @@ def test_a_downgrade_inside_of_an_outer_section_is_refused(client):
 
 
 def test_busy_names_who_holds_one_of_several(client, nodes):
-    with libredlock.Client(nodes.urls, client_name="reporter", **CALM) as reporter, reporter.lock("c"):
+    with libredlock.Client(nodes.urls, client_name="reporter", **GENEROUS_TIMEOUTS) as reporter, reporter.lock("c"):
         for resources in (["a", "c"], ["c", "a"]):
             assert busy(client.lock(resources, wait=0).__enter__).held_by.client_name == "reporter"
 
@@ -124,7 +124,7 @@ def test_readers_and_several_resources_work_in_asyncio(on_client, nodes):
         async with client.lock(["a", "b"], wait=10) as both:
             assert (await client.status("a")).token == both.token
 
-        async with aio.Client(nodes.urls, client_name="reporter", **CALM) as reporter, reporter.lock("c"):
+        async with aio.Client(nodes.urls, client_name="reporter", **GENEROUS_TIMEOUTS) as reporter, reporter.lock("c"):
             failure = await busy_in_task(client.lock(["a", "c"], wait=0).__aenter__)
             assert failure.held_by.client_name == "reporter"
 

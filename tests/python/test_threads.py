@@ -8,7 +8,7 @@ import pytest
 import libredlock
 from libredlock._core import lib
 from libredlock.testing import eventually
-from patience import CALM, short
+from patience import GENEROUS_TIMEOUTS, lapsing
 
 PENDING = lib.REDLOCK_PENDING
 
@@ -147,7 +147,7 @@ def test_only_one_of_many_releases_counts(client):
 
 def test_waiter_gets_a_lock_whose_lease_has_ended(client, nodes):
     """The thread whose lease has ended gets an error from each call, and its release does not end the other's hold."""
-    lock, in_turn = client.lock("r", **short(4)), threading.Event()
+    lock, in_turn = client.lock("r", **lapsing(4)), threading.Event()
     done = threading.Event()
 
     def second(_):
@@ -195,7 +195,7 @@ def test_extend_beside_release_is_no_misuse(client):
 
 
 def test_close_cancels_waiters(nodes, other):
-    client = libredlock.Client(nodes.urls, **CALM)
+    client = libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     taken, shared = other.lock("taken", renew=True), client.lock("shared")
     taken.acquire()
     shared.acquire()
@@ -221,7 +221,7 @@ def test_close_cancels_waiters(nodes, other):
 
 def test_a_thread_is_not_taken_for_one_that_has_ended(client):
     """Though it has the same number: the hold whose lease ended was another one's."""
-    lock = client.lock("r", **short(4))
+    lock = client.lock("r", **lapsing(4))
     in_threads(1, lambda _: lock.acquire())
     eventually(lambda: lock.lost, 30)
     assert lock.acquire(timeout=30)

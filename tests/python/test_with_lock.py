@@ -9,7 +9,7 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
-from patience import short
+from patience import lapsing
 
 
 def held(client, resource):
@@ -263,7 +263,7 @@ def test_the_decorator_without_a_resource_is_refused_in_words(client):
 def test_on_lost_is_called_for_a_decorated_function(client, nodes):
     lost = threading.Event()
 
-    @client.with_lock("r", **short(0.4), renew=False, on_lost=lambda lock: lost.set())
+    @client.with_lock("r", **lapsing(0.4), renew=False, on_lost=lambda lock: lost.set())
     def function():
         assert lost.wait(60)
 

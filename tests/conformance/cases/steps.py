@@ -9,11 +9,11 @@ from testing import eventually
 from testing.resp import url_of
 
 COMMANDS = {"acquire": "SET", "extend": "EVALSHA", "release": "EVALSHA"}
-LATE_S = 18  # the last SET of an early win may arrive after a delete by another connection: then its TTL ends it
+BEFORE_LAPSE_S = 18  # the last SET of an early win may come after a delete by another connection: then its TTL ends it
 
 
 def own_ttl_ms(party):
-    """What is gone within LATE_S was deleted; but a run of the command exits before slow nodes have been told, there
+    """What is gone within BEFORE_LAPSE_S was deleted; but a run of the command exits before slow nodes were told: there
     the TTL ends what is left."""
     return 25000 if "state" in party.can else 9000
 

@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from driver import now_ms, short
-from steps import FOREIGN, LATE_S, acquire_everywhere, occupy, own_ttl_ms, values, waited
+from driver import lapsing, now_ms
+from steps import BEFORE_LAPSE_S, FOREIGN, acquire_everywhere, occupy, own_ttl_ms, values, waited
 from testing import eventually
 
 WAIT_MS = 2000
@@ -23,7 +23,7 @@ def test_a_free_lock_is_acquired_and_released(make, nodes):
     assert lock.release() == "OK"
     if "state" in lock.party.can:
         assert (lock.state, lock.validity_ms) == ("FREE", 0)
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 def test_every_acquisition_has_a_token_of_its_own(make):
@@ -42,7 +42,7 @@ def test_a_held_lock_is_busy(make, nodes):
     refused = other.acquire(wait_ms=0)
     assert refused == "BUSY", refused
     assert sum("busy" in words for words in refused.votes) >= 3
-    eventually(lambda: values(nodes, "r") == {holder.token.encode()}, LATE_S, "the loser leaves nothing")
+    eventually(lambda: values(nodes, "r") == {holder.token.encode()}, BEFORE_LAPSE_S, "the loser leaves nothing")
 
 
 def test_a_wait_ends(make, nodes):
@@ -89,7 +89,7 @@ def test_an_extension_never_shortens_a_lease(make, nodes):
 
 @pytest.mark.needs("validity", "state")
 def test_validity_runs_down_to_a_loss(make):
-    lock = make(**short(600)).lock()
+    lock = make(**lapsing(600)).lock()
     took = lock.acquire(wait_ms=20000)
     assert took == "OK"
     assert lock.state == "HELD" or now_ms() >= took.t0_ms + took.validity_ms
@@ -127,7 +127,7 @@ def test_status_asks_the_nodes(make, nodes):
     assert lock.acquire() == "OK"
     assert party.status("r").verdict == "held"
     assert lock.release() == "OK"
-    eventually(lambda: party.status("r").verdict == "free", LATE_S)
+    eventually(lambda: party.status("r").verdict == "free", BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("status")

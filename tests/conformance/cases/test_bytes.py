@@ -1,7 +1,7 @@
 """A resource is bytes, and the key is those bytes."""
 import pytest
 
-from steps import LATE_S, values
+from steps import BEFORE_LAPSE_S, values
 
 NAMES = {"one": "a", "spaces": " two words ", "quotes": "it's \"$HOME\" `x` \\", "dash": "--help",
          "utf8": "заказ:日本:🔒", "newline": "a\r\nb", "no utf8": b"\xff\xfe\x80", "resp": "*1\r\n$4\r\nPING\r\n",
@@ -18,7 +18,7 @@ def test_the_key_is_the_resource(make, nodes, name):
     assert make().lock(resource).acquire() == "BUSY"
     assert lock.extend() == "OK"
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("nul")

@@ -6,7 +6,7 @@ import pytest
 
 import faces
 from driver import now_ms
-from steps import LATE_S
+from steps import BEFORE_LAPSE_S
 
 
 def contend(parties, rounds):
@@ -45,7 +45,7 @@ def test_contenders_hold_the_lock_one_at_a_time(make, nodes, count, rounds):
     holds = contend([make() for _ in range(count)], rounds)
     assert len(holds) == count * rounds
     assert_one_at_a_time(holds)
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 def test_contenders_of_all_faces_hold_it_one_at_a_time(parties, nodes):
@@ -53,4 +53,4 @@ def test_contenders_of_all_faces_hold_it_one_at_a_time(parties, nodes):
     holds = contend([parties(face) for face in wanted], 2)
     assert len(holds) == 34
     assert_one_at_a_time(holds)
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)

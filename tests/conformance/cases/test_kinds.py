@@ -3,7 +3,7 @@ import pytest
 
 from common import HASH_LOCK, HASH_UNLOCK
 from driver import refusal
-from steps import LATE_S, acquire_everywhere, error_name, option_name
+from steps import BEFORE_LAPSE_S, acquire_everywhere, error_name, option_name
 from testing import eventually
 
 TTL_MS = 25000
@@ -81,7 +81,7 @@ def test_readers_exclude_a_plain_lock_of_another_library(make, nodes):
     assert one.release() == "OK"
     assert theirs() < nodes.quorum
     assert two.release() == "OK"
-    eventually(lambda: theirs() == 5, LATE_S)
+    eventually(lambda: theirs() == 5, BEFORE_LAPSE_S)
 
 
 def home_made(node, script, owner, seconds=60):
@@ -95,7 +95,7 @@ def test_a_home_made_hash_lock_waits_for_a_hash(make, nodes):
     assert all(0 < home_made(node, HASH_LOCK, "them") <= TTL_MS for node in nodes)
     assert [home_made(node, HASH_UNLOCK, "them") for node in nodes] == [0] * 5
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     assert [home_made(node, HASH_LOCK, "them") for node in nodes] == [None] * 5
 
 
@@ -111,7 +111,7 @@ def test_a_hash_waits_for_a_home_made_hash_lock(make, nodes):
         assert [home_made(node, HASH_UNLOCK, "them") for _ in range(2)] == [1, 1]
     assert waiting.result() == "OK"
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("extend", "adopt", "detach")
@@ -123,7 +123,7 @@ def test_a_hash_is_extended_and_handed_over(make, nodes):
     other = make().adopt("r", token, layout="hash")
     eventually(lambda: other.extend(TTL_MS) == "OK", 20)
     assert other.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 # ---- what is refused
@@ -154,7 +154,7 @@ def test_a_hundred_resources_are_held_at_once(make, nodes):
     lock = make(ttl_ms=TTL_MS).lock(["r%d" % number for number in range(100)])
     assert lock.acquire(wait_ms=20000) == "OK"
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -193,7 +193,7 @@ def test_as_many_hold_as_there_are_permits(make, nodes):
     assert locks[3].slot == given_back
     for lock in (locks[0], locks[2], locks[3]):
         assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.parametrize("value", OTHERS, ids=" ".join)
@@ -229,7 +229,7 @@ def test_a_slot_that_was_chosen_is_extended_and_handed_over(make, nodes):
     other = make().adopt("r", token, permits=3, slot=2)
     eventually(lambda: other.extend(TTL_MS) == "OK", 20)
     assert other.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 def test_a_slot_that_there_is_not_is_refused(face, make, nodes):

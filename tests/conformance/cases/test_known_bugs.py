@@ -3,11 +3,11 @@ import time
 
 import pytest
 
-from driver import refusal, short
+from driver import lapsing, refusal
 from steps import (
+    BEFORE_LAPSE_S,
     COMMANDS,
     FOREIGN,
-    LATE_S,
     acquire_everywhere,
     assert_others_suffice,
     error_name,
@@ -34,7 +34,7 @@ def test_an_even_split_is_busy_and_leaves_nothing(make, nodes):
     occupy(nodes[:2])
     party = make(urls=nodes.urls[:4])
     assert party.lock(ttl_ms=own_ttl_ms(party)).acquire() == "BUSY"
-    eventually(lambda: nodes.keys() == {b"r": [0, 1]}, LATE_S, "nothing is left of the loser")
+    eventually(lambda: nodes.keys() == {b"r": [0, 1]}, BEFORE_LAPSE_S, "nothing is left of the loser")
 
 
 def test_one_of_as_many_contenders_as_nodes_wins(make, nodes):
@@ -46,7 +46,7 @@ def test_one_of_as_many_contenders_as_nodes_wins(make, nodes):
         assert ended[0].result() == "OK"
         assert ended[0].lock.release() == "OK"
         waiting.remove(ended[0])
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.parametrize("lost", [1, 3])
@@ -58,7 +58,7 @@ def test_a_set_whose_reply_is_lost_meets_its_own_key(make, nodes, proxied, lost)
     took = lock.acquire(wait_ms=20000)
     assert took == "OK" and values(nodes, "r") == {took.token.encode()}
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.parametrize("lost", [2, 3])
@@ -70,7 +70,7 @@ def test_a_late_set_leaves_no_key(make, nodes, proxied, direction, lost):
     lock = party.lock(ttl_ms=own_ttl_ms(party))
     acquire_everywhere(lock, nodes)
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     for proxy in proxied[:lost]:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(direction), byte=0, direction=direction)
     before = [node.calls("set") for node in nodes]
@@ -83,7 +83,7 @@ def test_a_late_set_leaves_no_key(make, nodes, proxied, direction, lost):
         proxy.go()
     if "state" in party.can:
         eventually(lambda: all(node.calls("set") > n for node, n in zip(nodes, before)), what="they are executed")
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     assert lock.acquire(wait_ms=20000) == "OK", "late replies belong to the attempt of old"
 
 
@@ -100,7 +100,7 @@ def test_a_cancel_in_mid_acquire_leaves_no_key(make, nodes, proxied, direction):
     for proxy in proxied:
         proxy.go()
     eventually(lambda: sum(node.calls("set") for node in nodes) >= 3, what="what was sent is executed")
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     assert waiting.lock.acquire(wait_ms=20000) == "OK"
 
 
@@ -113,7 +113,7 @@ def test_a_cancelled_waiter_leaves_no_key(make, nodes):
     waiting.cancel()
     assert waiting.result() == "CANCELLED"
     assert "state" not in waiting.lock.party.can or waiting.lock.state == "FREE"
-    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, LATE_S)
+    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("extend")
@@ -123,7 +123,7 @@ def test_an_extension_never_makes_a_key_again(make, nodes):
     for node in nodes:
         node.command("DEL", "r")
     assert lock.extend(60000) == "LOST"
-    nodes.no_keys(LATE_S)  # it is never made again: that would stay for a minute
+    nodes.no_keys(BEFORE_LAPSE_S)  # it is never made again: that would stay for a minute
 
 
 def test_a_release_leaves_a_foreign_owner_its_keys(make, nodes):
@@ -133,18 +133,18 @@ def test_a_release_leaves_a_foreign_owner_its_keys(make, nodes):
     occupy(nodes[:4])
     gave = lock.release()  # of a token that was taken over one node is enough to have held it
     assert gave == "LOST" or gave == "OK" and "state" not in lock.party.can
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2, 3]}, LATE_S, "its own on the fifth is deleted")
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2, 3]}, BEFORE_LAPSE_S, "its own on the fifth is deleted")
     assert [node.get("r") for node in nodes[:4]] == [FOREIGN.encode()] * 4
 
 
 def test_a_reply_after_the_ttl_is_no_grant(make, nodes, proxied):
-    lock = make(urls=urls(proxied)).lock(**short(400))
+    lock = make(urls=urls(proxied)).lock(**lapsing(400))
     for proxy in proxied:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.delay(down_ms=600), byte=0, direction=DOWN)
     refused = lock.acquire()
     assert refused.status in ("NO_QUORUM", "TIMED_OUT") and refused.validity_ms == 0
     assert "state" not in lock.party.can or lock.state == "FREE"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     assert make().lock().acquire(wait_ms=20000) == "OK"
 
 
@@ -228,7 +228,7 @@ def test_a_forked_child_holds_no_lock_of_its_parent(face, make, nodes):
     assert lock.extend() == "OK"
     assert values(nodes, "r") == {token.encode()}
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("fork")
@@ -243,7 +243,7 @@ def test_a_forked_child_contends_as_everybody(make, nodes):
                          ("release", None, dict(lock="other")))
     assert [reply.status for reply in replies] == ["OK", "BUSY", "OK", "OK", "OK"]
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("exit")
@@ -255,7 +255,7 @@ def test_only_a_normal_exit_releases_what_is_held(make, nodes, mode):
     if mode == "hard":
         assert list(nodes.keys()) == [b"r"]
     else:
-        nodes.no_keys(LATE_S)
+        nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("exit", "start")
@@ -265,7 +265,7 @@ def test_an_exit_while_waiting_leaves_no_key(make, nodes):
     assert party.lock().start() == "OK"
     eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     party.exit("normal")
-    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, LATE_S)
+    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("exit", "start")
@@ -277,7 +277,7 @@ def test_an_exit_in_mid_acquire_leaves_no_key(make, nodes, proxied):
     assert party.lock().start() == "OK"
     eventually(lambda: len(nodes.keys().get(b"r", [])) >= 3, what="a majority has granted")
     party.exit("normal")
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("exception")
@@ -285,7 +285,7 @@ def test_an_uncaught_error_releases_what_is_held(make, nodes):
     party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     assert party.exit("exception") != 0
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("exception", "body")
@@ -294,7 +294,7 @@ def test_an_uncaught_error_in_a_body_releases_its_lock(make, nodes):
     lock = party.lock()
     assert lock.body() == "OK"
     assert party.exit("exception") != 0
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("extend")
@@ -329,5 +329,5 @@ def test_a_key_of_another_type_is_a_vote_against(make, nodes):
     assert lock.release() == "OK"
     nodes[2].command("LPUSH", "r", "element")
     assert lock.acquire() == "BUSY"
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, LATE_S)
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, BEFORE_LAPSE_S)
     assert nodes[0].command("HGET", "r", "field") == b"value"

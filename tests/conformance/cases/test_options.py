@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driver import refusal
-from steps import LATE_S, occupy, option_name
+from steps import BEFORE_LAPSE_S, occupy, option_name
 from testing import eventually
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/options.md"
@@ -80,7 +80,7 @@ def test_a_lease_with_too_little_left_is_none(make, nodes):
     """8000 ms less 1 % of drift cannot be worth 7990."""
     refused = refusal(make(min_validity_ms=7990, check=False))
     assert refused.status in ("INVALID", "NO_QUORUM"), refused
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("state")
@@ -104,10 +104,10 @@ def test_a_strict_release_goes_to_every_node(make, nodes):
         assert lock.release() == "OK"
         return False
 
-    eventually(is_refused_by_the_first, LATE_S)
+    eventually(is_refused_by_the_first, BEFORE_LAPSE_S)
     nodes[0].set("r", lock.token, px=60000)
     assert lock.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("describe")

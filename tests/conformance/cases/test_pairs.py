@@ -1,8 +1,8 @@
 """A lock is one lock, whichever two faces meet at it."""
 import pytest
 
-from driver import short
-from steps import LATE_S, acquire_everywhere
+from driver import lapsing
+from steps import BEFORE_LAPSE_S, acquire_everywhere
 from testing import eventually
 
 
@@ -14,7 +14,7 @@ def test_each_keeps_the_other_out(first, second, nodes):
     assert other.acquire(wait_ms=20000) == "OK"
     assert one.acquire(wait_ms=0) == "BUSY"
     assert other.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 def test_one_waits_for_the_other(first, second, nodes):
@@ -72,7 +72,7 @@ def test_hashes_keep_each_other_and_plain_locks_out(first, second, nodes):
     assert one.acquire(wait_ms=0) == "BUSY"
     assert plain.release() == "OK"
     assert two.acquire(wait_ms=20000) == "OK" and two.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("detach", "adopt")
@@ -85,7 +85,7 @@ def test_a_detached_lock_is_handed_over(first, second, nodes):
     eventually(lambda: other.extend(8000) == "OK", 20)  # a client that is new may not know all nodes yet
     assert second.lock().acquire(wait_ms=0) == "BUSY"
     assert other.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("extend", "adopt")
@@ -98,7 +98,7 @@ def test_a_lock_is_extended_by_its_token(first, second, nodes):
     other.detach()
     assert one.extend() == "OK"
     assert one.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("extend", "adopt")
@@ -106,12 +106,12 @@ def test_a_lock_is_released_by_its_token(first, second, nodes):
     one = first.lock()
     acquire_everywhere(one, nodes)  # a vote that came after the release would stay until the TTL ends
     assert second.adopt("r", one.token).release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     assert one.extend() == "LOST"
 
 
 def test_the_lock_of_a_killed_holder_lapses(first, second, nodes):
-    one, other = first.lock(**short(1000)), second.lock()
+    one, other = first.lock(**lapsing(1000)), second.lock()
     assert one.acquire(wait_ms=20000) == "OK"
     first.driver.kill()
     assert other.acquire(wait_ms=20000) == "OK"
@@ -130,7 +130,7 @@ def test_readers_hold_together_and_a_writer_alone(first, second, nodes):
     assert writers[0].acquire(wait_ms=20000) == "OK"
     assert two.acquire(wait_ms=0) == "BUSY"
     assert writers[0].release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 def test_a_writer_waits_for_a_reader(first, second, nodes):
@@ -155,7 +155,7 @@ def test_all_resources_are_held_or_none(first, second, nodes):
     assert waiting.result() == "OK"
     assert both.acquire(wait_ms=0) == "BUSY"
     assert other.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
 
 
 @pytest.mark.needs("extend", "adopt")
@@ -167,5 +167,5 @@ def test_several_are_extended_and_released_by_their_token(first, second, nodes):
     for key in "ab":
         eventually(lambda: sum(node.pttl(key) > 8000 for node in nodes) >= 3, 20, "a majority has the new TTL")
     assert other.release() == "OK"
-    nodes.no_keys(LATE_S)
+    nodes.no_keys(BEFORE_LAPSE_S)
     assert one.extend() == "LOST"

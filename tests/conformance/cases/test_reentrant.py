@@ -1,7 +1,7 @@
 """A held lock that whoever holds it acquires again."""
 import pytest
 
-from driver import short
+from driver import lapsing
 from steps import acquire_everywhere, values
 from testing import eventually
 
@@ -39,7 +39,7 @@ def test_inner_calls_need_no_node(make, nodes):
 
 
 def test_what_was_lost_is_not_acquired_again_inside(make, nodes):
-    lock = make(**short(4000)).lock(reentrant=True)
+    lock = make(**lapsing(4000)).lock(reentrant=True)
     assert lock.acquire(wait_ms=20000) == "OK"
     assert lock.acquire(wait_ms=0) == "OK"
     eventually(lambda: lock.state == "LOST", 20, "the lease ends")

@@ -1,7 +1,7 @@
 """Renewal, its limits, and loss at the local deadline."""
 import pytest
 
-from driver import short
+from driver import lapsing
 from testing import eventually
 
 RENEWED_MS = 4000  # half of it is left when a renewal is due: as long may the machine be busy with others
@@ -20,7 +20,7 @@ def beyond(nodes, ttl_ms, times=1.3):
 
 @pytest.mark.needs("renew", "state")
 def test_a_renewed_lock_outlives_its_ttl(make, nodes):
-    lock = make(**short(RENEWED_MS), renew=True).lock()
+    lock = make(**lapsing(RENEWED_MS), renew=True).lock()
     token = lock.acquire(wait_ms=20000).token
     beyond(nodes, RENEWED_MS)
     assert lock.state == "HELD" and lock.validity_ms > 0
@@ -31,7 +31,7 @@ def test_a_renewed_lock_outlives_its_ttl(make, nodes):
 
 @pytest.mark.needs("renew", "state")
 def test_a_hold_ends_at_max_hold(make, nodes):
-    lock = make(**short(600), renew=True, max_hold_ms=900).lock()
+    lock = make(**lapsing(600), renew=True, max_hold_ms=900).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
     eventually(lambda: lock.state == "LOST", 20, "the lock lapses")
     nodes.no_keys()
@@ -40,7 +40,7 @@ def test_a_hold_ends_at_max_hold(make, nodes):
 @pytest.mark.needs("renew", "validity")
 def test_a_renewed_lock_is_lost_at_its_local_deadline(make, nodes):
     """Every node hangs: the holder gets no reply, yet knows of the loss."""
-    lock = make(**short(1200), renew=True).lock()
+    lock = make(**lapsing(1200), renew=True).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
     for node in nodes:
         node.stop()
@@ -59,7 +59,7 @@ def test_an_extension_works_beside_the_renewals(make, nodes):
 
 @pytest.mark.needs("state")
 def test_a_holder_that_was_stopped_learns_of_the_loss(make, nodes):
-    party = make(**short(600))
+    party = make(**lapsing(600))
     lock = party.lock()
     assert lock.acquire(wait_ms=20000) == "OK"
     party.driver.process.send_signal(19)
@@ -74,7 +74,7 @@ def test_a_holder_that_was_stopped_learns_of_the_loss(make, nodes):
 
 @pytest.mark.needs("body")
 def test_a_body_is_renewed(make, nodes):
-    lock = make(**short(RENEWED_MS)).lock()
+    lock = make(**lapsing(RENEWED_MS)).lock()
     assert lock.body() == "OK"
     beyond(nodes, RENEWED_MS)
     assert make().lock().acquire() == "BUSY"
@@ -84,7 +84,7 @@ def test_a_body_is_renewed(make, nodes):
 
 @pytest.mark.needs("body")
 def test_a_body_whose_lock_is_lost_ends_with_lost(make, nodes):
-    lock = make(**short(1200)).lock()
+    lock = make(**lapsing(1200)).lock()
     assert lock.body() == "OK"
     for node in nodes:
         node.flush()

@@ -4,8 +4,8 @@ import contextlib
 import pytest
 
 import faces
-from driver import short
-from steps import FOREIGN, LATE_S, acquire_everywhere, error_name, occupy, own_ttl_ms
+from driver import lapsing
+from steps import BEFORE_LAPSE_S, FOREIGN, acquire_everywhere, error_name, occupy, own_ttl_ms
 from testing import FakeServer, eventually
 
 CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "TIMED_OUT": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
@@ -88,7 +88,7 @@ def test_an_operation_beside_another_is_refused(face, make, nodes):
 @pytest.mark.needs("state")
 def test_a_lost_lock_stays_lost_until_it_is_acquired(face, make):
     """For good: no extension brings it back."""
-    lock = make(**short(400)).lock()
+    lock = make(**lapsing(400)).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
     eventually(lambda: lock.state == "LOST", 30)
     says(face, lock.extend(), "LOST")
@@ -108,7 +108,7 @@ def test_an_extension_finds_a_lock_lost_at_the_nodes(face, make, nodes):
         assert (lock.state, lock.validity_ms) == ("LOST", 0)
     says(face, lock.extend(60000), "LOST")
     assert lock.release() == "LOST"
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, LATE_S)
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, BEFORE_LAPSE_S)
     assert all(node.get("r") == FOREIGN.encode() and node.pttl("r") <= 30000 for node in nodes[:3])
 
 
@@ -157,7 +157,7 @@ def test_a_lock_is_held_through_unix_sockets_and_passwords(make, make_cluster):
         assert lock.driver.call("acquire", lock=lock.name, wait_ms=0) == "OK"
         assert len(cluster.keys()[b"r"]) >= 2
         assert lock.release() == "OK"
-        cluster.no_keys(LATE_S)
+        cluster.no_keys(BEFORE_LAPSE_S)
 
 
 def test_a_user_of_an_acl_takes_a_lock(make, make_cluster):

@@ -17,9 +17,9 @@ BIN = os.environ.get("REDLOCK_BIN") or str(Path(os.environ.get("REDLOCK_BUILD_DI
 TOKEN = re.compile(r"^[0-9a-f]{40}$")
 LIMIT_S = 60
 # One attempt is all that these have; the machine may be busy.
-CALM = ("--node-timeout", "2s", "--connect-timeout", "5s")
+GENEROUS_TIMEOUTS = ("--node-timeout", "2s", "--connect-timeout", "5s")
 # What is owed to a node that is slow is sent all the same; by default a command exits after half a second.
-SETTINGS = Path(__file__).with_name("calm.conf")
+SETTINGS = Path(__file__).with_name("generous.conf")
 
 CLIENT = r"libredlock \(pid \d+ on \S+\) for \d+(\.\d)? m?s"  # the holder of a lock, as the command prints it
 
@@ -46,7 +46,7 @@ class Command:
     def once(self, command, *args, **popen):
         """A command that asks the nodes once."""
         wait = ("--wait", "0") if command in ("acquire", "run") else ()
-        return self(command, *CALM, *wait, *args, **popen)
+        return self(command, *GENEROUS_TIMEOUTS, *wait, *args, **popen)
 
     def busy(self, words, *args):
         """A command that finds the lock busy and says these words about its holder. It asks the nodes for the name for

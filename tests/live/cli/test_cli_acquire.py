@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from command import BUSY, CALM, CLIENT, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
+from command import BUSY, CLIENT, GENEROUS_TIMEOUTS, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
 from common import occupy
 from testing import eventually
 
@@ -52,29 +52,32 @@ def test_busy_names_every_node(redlock, nodes):
 @pytest.mark.parametrize("wait", [("-n",), ("--no-wait",), ("-w", "0")])
 def test_short_forms_of_one_attempt_do_not_wait(redlock, wait):
     redlock.acquire("orders:42", "--ttl", "30s")
-    assert redlock("acquire", *CALM, "--ttl", "20s", *wait, "orders:42").returncode == BUSY
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "--ttl", "20s", *wait, "orders:42").returncode == BUSY
 
 
 @pytest.mark.parametrize("seconds", ["0.5", "1", "500ms", "1s"])
 def test_short_form_of_wait_ends(redlock, seconds):
     """Long before the lease is over."""
     redlock.acquire("orders:42", "--ttl", "30s")
-    assert redlock("acquire", *CALM, "--ttl", "20s", "-w", seconds, "orders:42").returncode in (BUSY, UNAVAILABLE)
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "--ttl", "20s", "-w", seconds,
+                   "orders:42").returncode in (BUSY, UNAVAILABLE)
 
 
 def test_short_form_of_wait_waits(redlock):
     redlock.acquire("orders:42", "--ttl", "1s")
-    assert redlock("acquire", *CALM, "-w", "60", "orders:42").returncode == 0
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "-w", "60", "orders:42").returncode == 0
 
 
 @pytest.mark.parametrize("wait", ["-n", "-w2"])
 def test_busy_says_which_client_holds_it(redlock, wait):
-    holder = redlock.start("run", *CALM, "--client-name", "worker-7", "orders:42", "--", "cat", stdin=subprocess.PIPE)
+    holder = redlock.start("run", *GENEROUS_TIMEOUTS, "--client-name", "worker-7", "orders:42", "--", "cat",
+                           stdin=subprocess.PIPE)
     eventually(lambda: redlock.json("status", "orders:42")[1].get("held_by"))
     client = r"worker-7 \(pid %d on %s\) for \d+(\.\d)? m?s" % (holder.pid, re.escape(socket.gethostname()))
     words = "held by %s: 0 of 5 nodes granted" % client
-    assert re.match("redlock: " + words, redlock.busy(words, "acquire", *CALM, wait, "orders:42").stderr)
-    held_by = json.loads(redlock.busy(words, "acquire", *CALM, "--json", wait, "orders:42").stdout)["held_by"]
+    assert re.match("redlock: " + words, redlock.busy(words, "acquire", *GENEROUS_TIMEOUTS, wait, "orders:42").stderr)
+    held_by = json.loads(redlock.busy(words, "acquire", *GENEROUS_TIMEOUTS, "--json", wait,
+                                      "orders:42").stdout)["held_by"]
     assert (held_by["client_name"], held_by["pid"], held_by["host"]) == ("worker-7", holder.pid, socket.gethostname())
     assert finish(holder).returncode == 0
     assert "held_by" not in redlock.json("status", "orders:42")[1]
@@ -102,7 +105,7 @@ def test_quiet_says_what_else_is_wrong(redlock, nodes):
 
 def test_verbose_names_the_holder(redlock):
     token = redlock.acquire("orders:42", "--ttl", "30s")
-    done = redlock.busy("held by %s: " % CLIENT, "acquire", *CALM, "--wait", "0", "-v", "orders:42")
+    done = redlock.busy("held by %s: " % CLIENT, "acquire", *GENEROUS_TIMEOUTS, "--wait", "0", "-v", "orders:42")
     who = "%s, %s" % (CLIENT, token[:8])
     assert re.search(r"held by %s on 5 of 5 nodes, \d+\.\d s left; waited \d" % who, done.stderr), done.stderr
     assert token not in done.stderr
@@ -110,7 +113,7 @@ def test_verbose_names_the_holder(redlock):
 
 def test_verbose_says_what_it_waits_for(redlock):
     token = redlock.acquire("orders:42", "--ttl", "20s")
-    waiting = redlock.start("acquire", *CALM, "--verbose", "--wait", "60s", "orders:42")
+    waiting = redlock.start("acquire", *GENEROUS_TIMEOUTS, "--verbose", "--wait", "60s", "orders:42")
     line = read_until(waiting.stderr, "\n")
     who = "%s, %s" % (CLIENT, token[:8])
     assert re.match(r"redlock: held by %s on 5 of 5 nodes, \d+\.\d s left; waiting for up to 1m\n" % who, line)

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from command import CALM, USAGE
+from command import GENEROUS_TIMEOUTS, USAGE
 
 
 def without_nodes(redlock, **more):
@@ -27,7 +27,7 @@ def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
                     "ttl_ms=25000\nwait_ms = 60000 \r\nrenew = true\nkey_prefix = lock:")
     nodes.bootstrap(key_prefix="lock:")
     name, *rest = command
-    done = redlock(name, *CALM, "--config", str(file), *rest, env=without_nodes(redlock))
+    done = redlock(name, *GENEROUS_TIMEOUTS, "--config", str(file), *rest, env=without_nodes(redlock))
     assert (done.returncode, done.stderr) == (0, "")
     if name == "acquire":
         assert 20000 < max(node.pttl("lock:x") for node in nodes) <= 25000
@@ -35,13 +35,14 @@ def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
 
 def test_the_environment_may_name_the_file(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
-    assert redlock("acquire", *CALM, "x", env=without_nodes(redlock, REDLOCK_CONFIG=str(file))).returncode == 0
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "x",
+                   env=without_nodes(redlock, REDLOCK_CONFIG=str(file))).returncode == 0
 
 
 def test_config_goes_before_the_environments_file(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
     env = without_nodes(redlock, REDLOCK_CONFIG="/nowhere")
-    assert redlock("acquire", *CALM, "--config", str(file), "x", env=env).returncode == 0
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "--config", str(file), "x", env=env).returncode == 0
 
 
 SHIM = """#define _GNU_SOURCE
@@ -71,22 +72,23 @@ def instead(tmp_path, file):
 
 def test_the_file_of_the_machine_is_read_by_default(redlock, nodes, file, instead):
     file.write_text(nodes_line(nodes))
-    assert redlock("acquire", *CALM, "x", env=without_nodes(redlock, **instead)).returncode == 0
-    done = redlock("acquire", *CALM, "x", env=without_nodes(redlock, REDLOCK_CONFIG="", **instead))
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "x", env=without_nodes(redlock, **instead)).returncode == 0
+    done = redlock("acquire", *GENEROUS_TIMEOUTS, "x", env=without_nodes(redlock, REDLOCK_CONFIG="", **instead))
     assert done.returncode == USAGE and "no nodes are given" in done.stderr, "an empty name is no file"
 
 
 def test_a_machine_needs_no_file(redlock, nodes, instead):
     env = without_nodes(redlock, REDLOCK_NODES=redlock.env["REDLOCK_NODES"], **instead)
-    assert redlock("acquire", *CALM, "x", env=env).returncode == 0
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "x", env=env).returncode == 0
 
 
 def test_environment_and_flags_win(redlock, nodes, file):
     file.write_text("nodes = redis://127.0.0.1:1\nttl_ms = 15000\nwait_ms = 0\n")
-    done = redlock("acquire", *CALM, "--ttl", "28s", "x", env=dict(redlock.env, REDLOCK_CONFIG=str(file)))
+    done = redlock("acquire", *GENEROUS_TIMEOUTS, "--ttl", "28s", "x", env=dict(redlock.env, REDLOCK_CONFIG=str(file)))
     assert done.returncode == 0 and 20000 < max(node.pttl("x") for node in nodes) <= 28000
     flags = [word for node in nodes for word in ("--node", node.url)]
-    assert redlock("acquire", *CALM, "--config", str(file), *flags, "y", env=without_nodes(redlock)).returncode == 0
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, "--config", str(file), *flags, "y",
+                   env=without_nodes(redlock)).returncode == 0
 
 
 @pytest.mark.parametrize("text, words", [
@@ -134,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_refused(redlock, tmp_path):
 def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mode, warned):
     file.write_text("nodes = redis://user:s3cret@127.0.0.1:1\n")
     file.chmod(mode)
-    done = redlock("status", *CALM, "x", env=dict(redlock.env, REDLOCK_CONFIG=str(file)))
+    done = redlock("status", *GENEROUS_TIMEOUTS, "x", env=dict(redlock.env, REDLOCK_CONFIG=str(file)))
     assert done.returncode == 0 and ("is readable by everybody; chmod o-r %s" % file in done.stderr) == warned
     assert "s3cret" not in done.stderr
 
@@ -154,7 +156,7 @@ def test_library_warning_is_printed_once_on_stderr(redlock, nodes, tmp_path):
 def test_a_file_without_a_password_is_not_warned_of(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
     file.chmod(0o644)
-    assert redlock("status", *CALM, "--config", str(file), "x", env=without_nodes(redlock)).stderr == ""
+    assert redlock("status", *GENEROUS_TIMEOUTS, "--config", str(file), "x", env=without_nodes(redlock)).stderr == ""
 
 
 # ---- precedence: a flag, the file that --config names, the environment, other files
@@ -167,7 +169,8 @@ def test_named_file_beats_the_environment(redlock, nodes, make_cluster, file):
     """What is typed for this call wins: with the nodes of the environment it would lock somewhere else."""
     other = make_cluster(1).nodes[0]
     file.write_text("nodes = %s\nttl_ms = 25000\n" % other.url)
-    done = redlock("acquire", *CALM, "--config", str(file), "x", env=dict(redlock.env, REDLOCK_TTL_MS="20000"))
+    done = redlock("acquire", *GENEROUS_TIMEOUTS, "--config", str(file), "x",
+                   env=dict(redlock.env, REDLOCK_TTL_MS="20000"))
     assert done.returncode == 0, done.stderr
     assert 20000 < other.pttl("x") <= 25000 and not any(node.get("x") for node in nodes)
 
@@ -181,7 +184,7 @@ def test_named_file_beats_the_environment(redlock, nodes, make_cluster, file):
 def test_environment_beats_the_machines_file(redlock, nodes, file, flags, environment, seconds):
     file.write_text(nodes_line(nodes) + "ttl_ms = 25000\n")
     env = without_nodes(redlock, REDLOCK_CONFIG=str(file), **environment)
-    assert redlock("acquire", *CALM, *flags, "x", env=env).returncode == 0
+    assert redlock("acquire", *GENEROUS_TIMEOUTS, *flags, "x", env=env).returncode == 0
     assert lock_ttl(nodes) == seconds
 
 
@@ -200,7 +203,8 @@ def test_lock_variables_are_set_for_the_command_alone(redlock, nodes):
     """REDLOCK_FENCE is a number there, not the option `fence`: locks nest."""
     inner = [redlock.start("--version").args[0], "run", "--fence", "inner", "--", "sh", "-c",
              'echo "$REDLOCK_RESOURCE $REDLOCK_FENCE"']
-    done = redlock("run", *CALM, "--fence", "outer", "--", "sh", "-c", 'echo "$REDLOCK_FENCE"; exec "$@"', "-", *inner)
+    done = redlock("run", *GENEROUS_TIMEOUTS, "--fence", "outer", "--", "sh", "-c", 'echo "$REDLOCK_FENCE"; exec "$@"',
+                   "-", *inner)
     assert done.returncode == 0, done.stderr
     outer, inner = done.stdout.splitlines()
     assert int(outer) > 0 and inner.split()[0] == "inner" and int(inner.split()[1]) > 0
@@ -213,9 +217,10 @@ def test_paths_are_relative_to_the_file(redlock, make_cluster, file, tmp_path):
     file.write_text("nodes = redis://%s\npassword_file = password\n" % server.name)
     (tmp_path / "password").write_text("s3cret\n")
     (tmp_path / "password").chmod(0o600)
-    done = redlock("acquire", *CALM, "--config", str(file), "x", env=without_nodes(redlock), cwd="/")
+    done = redlock("acquire", *GENEROUS_TIMEOUTS, "--config", str(file), "x", env=without_nodes(redlock), cwd="/")
     assert (done.returncode, done.stderr) == (0, "")
-    done = redlock("acquire", *CALM, "--config", file.name, "y", env=without_nodes(redlock), cwd=str(tmp_path))
+    done = redlock("acquire", *GENEROUS_TIMEOUTS, "--config", file.name, "y", env=without_nodes(redlock),
+                   cwd=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -225,5 +230,5 @@ def test_byte_order_mark_is_skipped(redlock, make_cluster, file, tmp_path):
     password.write_bytes(b"\xef\xbb\xbfs3cret\r\n")
     password.chmod(0o600)
     file.write_bytes(b"\xef\xbb\xbfnodes = redis://%s\r\npassword_file = password\r\n" % server.name.encode())
-    done = redlock("acquire", *CALM, "--config", str(file), "x", env=without_nodes(redlock))
+    done = redlock("acquire", *GENEROUS_TIMEOUTS, "--config", str(file), "x", env=without_nodes(redlock))
     assert (done.returncode, done.stderr) == (0, "")

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from command import CALM, CLIENT, UNAVAILABLE, USAGE
+from command import CLIENT, GENEROUS_TIMEOUTS, UNAVAILABLE, USAGE
 
 DECLINED = 1
 
@@ -20,7 +20,7 @@ def still_held(nodes, token):
 
 
 def test_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
-    program = terminal("release", "--force", *CALM, "orders:42")
+    program = terminal("release", "--force", *GENEROUS_TIMEOUTS, "orders:42")
     program.expect(r"The lock is held by %s, %s on 5 of 5 nodes, [^,]+ left\.\s+Its holder .* \[y/N\] " % (
         CLIENT, held[:8]))
     assert still_held(nodes, held)
@@ -31,7 +31,7 @@ def test_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "why?\n", "\x04", "a very long answer, yes\n"])
 def test_deletes_nothing_when_the_user_does_not(terminal, nodes, held, answer):
-    program = terminal("release", "--force", *CALM, "orders:42")
+    program = terminal("release", "--force", *GENEROUS_TIMEOUTS, "orders:42")
     program.expect(r"\[y/N\] ")
     program.type(answer)
     assert program.wait() == DECLINED and "Nothing was deleted." in program.seen

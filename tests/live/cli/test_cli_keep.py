@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from command import BUSY, CALM, LIMIT_S, LOST, finish, read_until
+from command import BUSY, GENEROUS_TIMEOUTS, LIMIT_S, LOST, finish, read_until
 from testing import eventually
 
-PATIENT = (*CALM, "--ttl", "30s")
+PATIENT = (*GENEROUS_TIMEOUTS, "--ttl", "30s")
 LONGEST_S = 86400
 LONGEST = ("--max-ttl", "24h")  # a lock that is kept for longer than the default
 GATED = ("sh", "-c", "echo begun; read go")
@@ -71,7 +71,8 @@ def test_it_is_kept_on_slower_nodes_too(redlock, nodes, proxy):
 
 def test_it_is_kept_for_less_than_the_lease(redlock, nodes):
     nodes.bootstrap(max_ttl=LONGEST_S)
-    done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", *LONGEST, "--keep", "1m", "job", "--",
+    done = redlock("run", *GENEROUS_TIMEOUTS, "--ttl", "5m", "--exit-drain", "10s", *LONGEST, "--keep", "1m", "job",
+                   "--",
                    "true")
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
@@ -99,7 +100,7 @@ def test_job_that_outlasts_the_time_gives_the_lock_back(redlock, nodes):
 def test_waiter_gives_up_before_the_kept_lock_is_free(redlock, nodes, log):
     """Also without --wait, whatever its default is."""
     keep = ("--keep", "16s")
-    hosts = [redlock.start("run", *CALM, "--ttl", "20s", *keep, "job", "--", *job(log)) for _ in range(2)]
+    hosts = [redlock.start("run", *GENEROUS_TIMEOUTS, "--ttl", "20s", *keep, "job", "--", *job(log)) for _ in range(2)]
     assert sorted(finish(host).returncode for host in hosts) == [0, BUSY]
 
 
@@ -118,7 +119,7 @@ def test_lock_that_cannot_be_kept_is_reported(redlock, nodes):
 
 
 def test_lock_that_was_lost_is_not_kept(redlock, nodes):
-    running = redlock.start("run", *CALM, "--ttl", "30s", "--keep", "5m", *LONGEST, "job", "--", *GATED,
+    running = redlock.start("run", *GENEROUS_TIMEOUTS, "--ttl", "30s", "--keep", "5m", *LONGEST, "job", "--", *GATED,
                             stdin=subprocess.PIPE)
     begun_everywhere(running, nodes)
     for node in nodes:

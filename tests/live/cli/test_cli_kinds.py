@@ -1,7 +1,7 @@
 """Shared locks, and locks of several resources, and permits, from the shell."""
 import re
 
-from command import BIN, BUSY, CALM, CLIENT, LOST, UNAVAILABLE, USAGE
+from command import BIN, BUSY, CLIENT, GENEROUS_TIMEOUTS, LOST, UNAVAILABLE, USAGE
 from testing import eventually
 
 LONG = ("--ttl", "20s")
@@ -133,11 +133,11 @@ def test_ls_has_the_permits_under_their_resource(redlock, nodes, tmp_path):
             node.command("SET", key, "0" * 40)
         node.command("SET", "libredlock:s:1:other", "0" * 40)
     (tmp_path / "conf").write_text("permits = 2\n")  # as the programs have it
-    done = redlock.once("ls", *CALM, "--config", str(tmp_path / "conf"), "orders:")
+    done = redlock.once("ls", *GENEROUS_TIMEOUTS, "--config", str(tmp_path / "conf"), "orders:")
     assert (done.returncode, done.stderr) == (0, "")
     assert [re.split("  +", line)[:2] for line in done.stdout.splitlines()] == [
         ["RESOURCE", "SLOT"], ["orders:1", "-"], ["orders:gpu", "0 of 2"], ["orders:gpu", "1 of 2"]]
-    done, answer = redlock.json("ls", *CALM, "orders:")
+    done, answer = redlock.json("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert [(lock["resource"], lock.get("slot"), lock.get("permits")) for lock in answer["locks"]] == [
         ("orders:1", None, None), ("orders:gpu", 0, 2), ("orders:gpu", 1, 2)]
 
@@ -153,7 +153,7 @@ def test_an_operator_deletes_one_permit_or_all(redlock, terminal, nodes):
     assert types(nodes, "libredlock:s:1:gpu") == {"none"} and types(nodes, "gpu") == {"string"}
     assert redlock.once("release", "--force", "--yes", *TWO, "--slot", "0", "gpu").returncode == 0
     acquire()
-    program = terminal("release", "--force", *CALM, *TWO, "gpu")
+    program = terminal("release", "--force", *GENEROUS_TIMEOUTS, *TWO, "gpu")
     program.expect(r"Permit 0 is held by %s, .*\.\s+Permit 1 is held by .*\.\s+"
                    r"Their holders are not stopped\. Delete all permits\? \[y/N\] " % CLIENT)
     program.type("y\n")

@@ -2,7 +2,7 @@
 import json
 import re
 
-from command import CALM, REFUSED_CONFIG, UNAVAILABLE, USAGE
+from command import GENEROUS_TIMEOUTS, REFUSED_CONFIG, UNAVAILABLE, USAGE
 
 TOKEN = "0123456789abcdef" * 2 + "01234567"
 
@@ -16,7 +16,7 @@ def test_ls_names_the_holders(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "20s", "--client-name", "worker-7")
     redlock.acquire("orders:7", "--ttl", "20s", "--no-holder-info")
     redlock.acquire("invoices", "--ttl", "20s")
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert (done.returncode, done.stderr) == (0, "")
     listed = rows(done)
     assert list(listed) == ["orders:42", "orders:7"]
@@ -28,7 +28,7 @@ def test_ls_names_the_holders(redlock, nodes):
 def test_ls_names_the_readers(redlock):
     one = [redlock.acquire("orders:1", "--shared", "--ttl", "20s", "--client-name", "worker-7")]
     two = [redlock.acquire("orders:2", "--shared", "--ttl", "20s") for _ in range(2)]
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert (done.returncode, done.stderr) == (0, "")
     listed = rows(done)
     row = r"5 of 5  \d+\.\d s   +%s  %s \(pid \d+ on \S+\) for \S+ m?s"
@@ -41,7 +41,7 @@ def test_ls_names_the_readers(redlock):
     for resource, tokens in {"orders:1": one, "orders:2": two}.items():
         for token in tokens:
             assert redlock("release", "--shared", resource, token).returncode == 0
-    assert redlock("ls", *CALM, "orders:").stdout == ""
+    assert redlock("ls", *GENEROUS_TIMEOUTS, "orders:").stdout == ""
 
 
 def test_ls_names_the_holder_of_a_hash(redlock, nodes):
@@ -49,7 +49,7 @@ def test_ls_names_the_holder_of_a_hash(redlock, nodes):
     for node in nodes:
         node.command("HSET", "orders:cart", TOKEN, 1, TOKEN[::-1], 1)
         node.command("HSET", "orders:theirs", "owner", 1)
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert (done.returncode, done.stderr, list(rows(done))) == (0, "", ["orders:1"])
     assert re.fullmatch(r"5 of 5  \d+\.\d s   +%s  worker-7 \(pid \d+ on \S+\) for \S+ m?s" % token[:8],
                         rows(done)["orders:1"].strip())
@@ -80,15 +80,15 @@ def test_lists_only_values_of_our_form(redlock, nodes):
         node.command("SET", "axb:other", TOKEN)
         node.command("SET", "a*b:lock", TOKEN)
         node.command("SET", "libredlock:own", TOKEN)
-    assert list(rows(redlock("ls", *CALM, "a*b:"))) == ["a*b:lock"]
-    assert redlock("ls", *CALM, "libredlock:").stdout == ""
+    assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "a*b:"))) == ["a*b:lock"]
+    assert redlock("ls", *GENEROUS_TIMEOUTS, "libredlock:").stdout == ""
 
 
 def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
     nodes.bootstrap(key_prefix="lock:")
     redlock.acquire("orders:42", "--key-prefix", "lock:", "--ttl", "20s")
-    assert list(rows(redlock("ls", *CALM, "--key-prefix", "lock:"))) == ["orders:42"]
-    assert list(rows(redlock("ls", *CALM, "--key-prefix", "lock:", "ord"))) == ["orders:42"]
+    assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "--key-prefix", "lock:"))) == ["orders:42"]
+    assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "--key-prefix", "lock:", "ord"))) == ["orders:42"]
     done = redlock("ls")
     assert done.returncode == USAGE
     assert "PREFIX is missing, and no --key-prefix is set" in done.stderr
@@ -97,11 +97,12 @@ def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
 def test_it_lists_up_to_a_limit_and_says_so(redlock, nodes):
     for i in range(5):
         redlock.acquire("orders:%d" % i, "--ttl", "20s")
-    done = redlock("ls", *CALM, "--limit", "3", "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "--limit", "3", "orders:")
     assert done.returncode == 0 and len(rows(done)) == 3
     assert "there are more than 3: --limit N lists more" in done.stderr
-    assert json.loads(redlock("ls", *CALM, "--json", "--limit", "3", "orders:").stdout)["truncated"] is True
-    done = redlock("ls", *CALM, "--limit", "5", "orders:")
+    assert json.loads(redlock("ls", *GENEROUS_TIMEOUTS, "--json", "--limit", "3",
+                              "orders:").stdout)["truncated"] is True
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "--limit", "5", "orders:")
     assert len(rows(done)) == 5 and done.stderr == ""
     assert redlock("ls", "--limit", "0", "x").returncode == USAGE
 
@@ -109,16 +110,17 @@ def test_it_lists_up_to_a_limit_and_says_so(redlock, nodes):
 def test_it_lists_more_keys_than_one_round_has(redlock, nodes):
     for node in nodes:
         node.command("EVAL", "for i = 1, 1500 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 20000) end", 0, TOKEN)
-    listed = rows(redlock("ls", *CALM, "--limit", "2000", "job:"))
+    listed = rows(redlock("ls", *GENEROUS_TIMEOUTS, "--limit", "2000", "job:"))
     assert len(listed) == 1500 and listed["job:1500"].strip().startswith("5 of 5")
 
 
 def test_names_do_not_reach_the_terminal_as_commands(redlock, nodes):
     for node in nodes:
         node.command("SET", b"a\x1b[31m\xff", TOKEN, "PX", 20000)
-    done = redlock("ls", *CALM, "a")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "a")
     assert r"a\x1b[31m\xff" in done.stdout
-    assert json.loads(redlock("ls", *CALM, "--json", "a").stdout)["locks"][0]["resource_hex"] == "611b5b33316dff"
+    assert json.loads(redlock("ls", *GENEROUS_TIMEOUTS, "--json",
+                              "a").stdout)["locks"][0]["resource_hex"] == "611b5b33316dff"
 
 
 def test_says_which_nodes_were_not_scanned(redlock, nodes):
@@ -126,11 +128,11 @@ def test_says_which_nodes_were_not_scanned(redlock, nodes):
     down = list(nodes)[:2]
     for node in down:
         node.kill()
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert done.returncode == 0 and rows(done)["orders:42"].strip().startswith("3 of 5")
     assert done.stderr.count("was not scanned: connection refused") == 2
     list(nodes)[2].kill()
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert done.returncode == UNAVAILABLE
     assert "2 of 5 nodes were scanned, 3 are needed for a whole list" in done.stderr
 
@@ -148,17 +150,17 @@ def test_the_operator_needs_scan(redlock, nodes):
     urls = ",".join(node.url.replace("redis://", "redis://app:s3cret@") for node in nodes)
     redlock.env["REDLOCK_NODES"] = urls
     try:
-        done = redlock("ls", *CALM, "orders:")
+        done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
         assert (done.returncode, done.stdout) == (REFUSED_CONFIG, "")
         assert done.stderr.count("was not scanned: NOPERM") == 5
         assert "its user needs +scan and +getrange" in done.stderr and "s3cret" not in done.stderr
         for node in nodes:
             node.command("ACL", "SETUSER", "app", "+scan")
-        done = redlock("ls", *CALM, "orders:")
+        done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
         assert (done.returncode, list(rows(done))) == (0, ["orders:42", "orders:43"]), "it may not read hashes"
         for node in nodes:
             node.command("ACL", "SETUSER", "app", "+type", "+hrandfield")
-        assert list(rows(redlock("ls", *CALM, "orders:"))) == ["orders:42", "orders:43", "orders:44"]
+        assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "orders:"))) == ["orders:42", "orders:43", "orders:44"]
     finally:
         for node in nodes:
             node.command("ACL", "DELUSER", "app")
@@ -166,7 +168,7 @@ def test_the_operator_needs_scan(redlock, nodes):
 
 def test_a_wrong_password_is_reported_and_not_shown(redlock, nodes):
     redlock.env["REDLOCK_NODES"] = ",".join(node.url.replace("redis://", "redis://x:wrong@") for node in nodes)
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert done.returncode in (UNAVAILABLE, REFUSED_CONFIG)
     assert "was not scanned: WRONGPASS" in done.stderr and "wrong@" not in done.stderr
 
@@ -186,7 +188,7 @@ def test_it_uses_tls_and_a_password_in_a_file(make_cluster, authority, redlock, 
     redlock.env.update(REDLOCK_NODES=cluster.nodes_env,
                        REDLOCK_PASSWORD_FILE=str(tmp_path / "password"), REDLOCK_TLS_CA_FILE=authority.ca_file)
     redlock.acquire("orders:42", "--ttl", "20s")
-    done = redlock("ls", *CALM, "orders:")
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert (done.returncode, done.stderr) == (0, "") and list(rows(done)) == ["orders:42"]
     redlock.env["REDLOCK_TLS_CA_FILE"] = ""
-    assert "TLS: the server's certificate is refused" in redlock("ls", *CALM, "orders:").stderr
+    assert "TLS: the server's certificate is refused" in redlock("ls", *GENEROUS_TIMEOUTS, "orders:").stderr

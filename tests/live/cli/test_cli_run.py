@@ -13,8 +13,8 @@ import pytest
 
 from command import (
     BUSY,
-    CALM,
     CANNOT_RUN,
+    GENEROUS_TIMEOUTS,
     LIMIT_S,
     LOST,
     NOT_FOUND,
@@ -419,7 +419,7 @@ def test_json_reports_busy_and_the_exit_status(redlock):
 def test_json_when_busy_names_the_holder(redlock, wait):
     redlock.acquire("job", "--ttl", "30s", "--client-name", "worker-7")
     eventually(lambda: redlock.json("status", "job")[1].get("held_by"))
-    done = redlock.busy(r"held by worker-7 \(pid ", "run", *CALM, *wait, "--json", "job", "--", "true")
+    done = redlock.busy(r"held by worker-7 \(pid ", "run", *GENEROUS_TIMEOUTS, *wait, "--json", "job", "--", "true")
     report = json.loads(done.stderr)
     assert report["held_by"]["client_name"] == "worker-7" and "held by worker-7 (pid " in report["message"]
 

@@ -67,7 +67,7 @@ def test_attempts_are_counted(nodes, client):
 
 def test_paused_client_does_not_believe_in_old_grants(nodes, make_client):
     """The replies are in the socket, but the client reads them after the TTL."""
-    client = make_client(nodes.urls, **rl.short(400))
+    client = make_client(nodes.urls, **rl.lapsing(400))
     lock = client.lock()
     assert lock.acquire(5000) == OK and lock.release() == OK
     nodes.no_keys()
@@ -215,7 +215,7 @@ def test_too_little_validity_is_a_failure(nodes, make_client, proxies):
 
 def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     """A connection that has not answered for 5 s is closed; the node is connected anew when it runs again."""
-    client = make_client(nodes.urls, **rl.short(1000))
+    client = make_client(nodes.urls, **rl.lapsing(1000))
     lock = client.lock()
     nodes[0].stop()
     assert lock.acquire(5000) == OK

@@ -57,7 +57,7 @@ def test_detached_lock_is_never_deleted(nodes, hold):
 def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
     """Neither where a node had refused the token at first and got it by a renewal later."""
     occupy(nodes.nodes[3:], ttl_ms=60000)
-    client = make_client(nodes.urls, renew="true", strict_release="true", **rl.short(2000))
+    client = make_client(nodes.urls, renew="true", strict_release="true", **rl.lapsing(2000))
     other, lock = client.lock(), client.lock()
     assert lock.acquire(5000) == OK
     spin(client, lambda: lock.votes[3:] == [BUSY, BUSY])
@@ -80,7 +80,7 @@ def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
 
 
 def test_a_lost_lock_may_adopt_another_token(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(400))
+    client = make_client(nodes.urls, **rl.lapsing(400))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     lapse(lock)
@@ -114,7 +114,7 @@ def test_anothers_token_of_the_same_size_is_left_alone(nodes, client, operation)
 def test_an_adopted_token_of_another_library_is_renewed(nodes, make_client):
     for node in nodes:
         node.set("r", "short", px=20000)
-    client = make_client(nodes.urls, **dict(rl.short(2000), renew=True))
+    client = make_client(nodes.urls, **dict(rl.lapsing(2000), renew=True))
     lock = client.lock()
     assert lock.adopt("short") == OK and lock.extend(2000) == OK
     for node in nodes:

@@ -87,7 +87,7 @@ def test_free_of_a_lock_in_mid_operation_leaves_no_key(nodes, make_client, proxi
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_free_of_a_client_in_mid_operation_leaves_no_key(nodes, steps):
-    client = rl.Client(nodes.urls, **dict(rl.CALM, ttl_ms=30000, exit_drain_ms=5000))
+    client = rl.Client(nodes.urls, **dict(rl.GENEROUS_TIMEOUTS, ttl_ms=30000, exit_drain_ms=5000))
     assert client.lock("warm").acquire() == OK
     locks = [client.lock("m%d" % i) for i in range(50)]
     for lock in locks:

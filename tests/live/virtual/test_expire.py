@@ -31,7 +31,7 @@ def test_expire_confirms_an_adopted_token(nodes, make_client, hold):
 
 
 def test_expire_needs_a_held_lock(nodes, make_client):
-    lock = make_client(nodes.urls, **rl.short(400)).lock()
+    lock = make_client(nodes.urls, **rl.lapsing(400)).lock()
     assert lock.expire(5000) == NOT_HELD
     assert lock.acquire(5000) == OK
     lapse(lock)

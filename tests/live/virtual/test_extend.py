@@ -108,7 +108,7 @@ def test_a_ttl_above_max_hold_is_extended_as_it_was_acquired(nodes, make_client)
 
 def test_loss_is_sticky(nodes, hold):
     """A lapsed lock stays lost although a majority still has its keys: another may have held it in between."""
-    lock = hold(**rl.short(2000))
+    lock = hold(**rl.lapsing(2000))
     token = lock.token
     assert [node.command("PEXPIRE", "r", 30000) for node in nodes] == [1] * 5  # as if these clocks were slow
     lapse(lock)
@@ -123,7 +123,7 @@ def test_loss_is_sticky(nodes, hold):
 
 def test_extension_that_succeeds_too_late_revives_nothing(nodes, proxies, hold):
     """It was executed in time, its replies come after the lease has lapsed."""
-    lock = hold(proxies, **rl.short(4000))
+    lock = hold(proxies, **rl.lapsing(4000))
     client = lock.client
     for p in proxies:
         p.hold("down")
@@ -152,7 +152,7 @@ def test_scripts_are_sent_again_after_a_flush(nodes, held):
 def test_release_that_meets_noscript_waits_for_slower_nodes(nodes, proxy, hold):
     """Their NOSCRIPT would not be read before the next call, and the keys stay until they expire."""
     slow = proxy(nodes[0])
-    lock = hold([slow, *nodes.nodes[1:]], **rl.short(30000))
+    lock = hold([slow, *nodes.nodes[1:]], **rl.lapsing(30000))
     for node in nodes:
         node.command("SCRIPT", "FLUSH")
     slow.hold("down")
@@ -167,7 +167,7 @@ def test_scripts_that_some_nodes_have_lost_are_sent_again_to_all(nodes, proxy, m
     """A NOSCRIPT that comes after the majority would not be read before the next call."""
     slow = [proxy(node) for node in nodes.nodes[3:]]
     client = make_client([each.url for each in (*nodes.nodes[:3], *slow)], queue="false")
-    lock, other, known = (client.lock(resource, **rl.short(30000)) for resource in ("r", "s", "known"))
+    lock, other, known = (client.lock(resource, **rl.lapsing(30000)) for resource in ("r", "s", "known"))
     for taken in lock, known:
         assert taken.acquire() == OK
         held_everywhere(taken)

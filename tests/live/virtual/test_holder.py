@@ -259,6 +259,6 @@ def test_a_silent_node_does_not_hold_up_an_inspect(nodes, held, make_client):
 
 
 def test_after_a_loss_no_holder_is_named(hold, client):
-    lock = hold(**rl.short(1000))
+    lock = hold(**rl.lapsing(1000))
     lapse(lock)
     eventually(lambda: inspected(client).held_by is None, 10, "the keys have expired")

@@ -10,7 +10,7 @@ from testing import HOLD, eventually
 @pytest.fixture
 def renewing(nodes, make_client):
     def make(resource="r", **options):
-        client = make_client(nodes.urls, renew="true", **dict(rl.short(1000), **options))
+        client = make_client(nodes.urls, renew="true", **dict(rl.lapsing(1000), **options))
         lock = client.lock(resource)
         assert lock.acquire(5000) == OK
         return lock
@@ -24,7 +24,7 @@ def extensions(nodes):
 
 
 def test_renew_may_be_for_one_lock_alone(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(3000))
+    client = make_client(nodes.urls, **rl.lapsing(3000))
     kept, left = client.lock("kept", renew="true"), client.lock("left")
     assert kept.acquire(5000) == OK and left.acquire(5000) == OK
     lapse(left)
@@ -39,7 +39,7 @@ def test_the_last_renewal_fits_into_what_is_left(nodes, renewing):
 
 
 def test_renewal_goes_on_beside_a_dead_and_a_hung_node(nodes, renewing):
-    lock = renewing(**rl.short(2000))
+    lock = renewing(**rl.lapsing(2000))
     nodes[0].kill()
     nodes[1].stop()
     before = nodes[2].calls("pexpire")
@@ -76,7 +76,7 @@ def test_an_extension_counts_on_what_is_put_back_meanwhile(make_cluster, make_cl
     """One node has lost the token and gets it back while another does not answer, which has lost it, too."""
     servers = make_cluster(3).nodes
     last = proxy(servers[2])
-    lock = make_client([servers[0].url, servers[1].url, last.url], renew="true", **rl.short(4000)).lock()
+    lock = make_client([servers[0].url, servers[1].url, last.url], renew="true", **rl.lapsing(4000)).lock()
     assert lock.acquire(5000) == OK
     spin(lock.client, lambda: lock.votes == [OK] * 3)
     last.hold()
@@ -93,7 +93,7 @@ def test_an_extension_counts_on_what_is_put_back_meanwhile(make_cluster, make_cl
 def test_a_renewed_lock_survives_a_rolling_restart(make_cluster, make_client):
     """None of the servers keeps its data."""
     servers = make_cluster(3).nodes
-    lock = make_client([server.url for server in servers], guard="off", renew="true", **rl.short(4000)).lock()
+    lock = make_client([server.url for server in servers], guard="off", renew="true", **rl.lapsing(4000)).lock()
     assert lock.acquire(5000) == OK
     for server in servers * 2:
         server.restart(empty=True)
@@ -119,7 +119,7 @@ def test_a_lock_that_is_not_renewed_is_not_put_back(nodes, make_client):
 
 
 def test_release_ends_the_renewal(nodes, renewing):
-    lock = renewing(**rl.short(2000))
+    lock = renewing(**rl.lapsing(2000))
     eventually(lambda: extensions(nodes) >= 1)
     assert lock.release() == OK
     nodes.no_keys()
@@ -131,7 +131,7 @@ def test_release_ends_the_renewal(nodes, renewing):
 
 
 def test_release_in_the_middle_of_a_renewal_leaves_no_key(nodes, make_client, proxies):
-    client = make_client([p.url for p in proxies], renew="true", **rl.short(1000))
+    client = make_client([p.url for p in proxies], renew="true", **rl.lapsing(1000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     for p in proxies:
@@ -168,7 +168,7 @@ def test_users_extend_runs_beside_the_renewal(nodes, renewing):
 
 
 def test_many_leases_are_renewed_by_few_scripts(nodes, make_client):
-    client = make_client(nodes.urls, renew="true", **rl.short(4000))
+    client = make_client(nodes.urls, renew="true", **rl.lapsing(4000))
     locks = [client.lock("m%d" % i) for i in range(500)]
     for lock in locks:
         assert lock.start(rl.ACQUIRE, 20000) == OK
@@ -183,7 +183,7 @@ def test_many_leases_are_renewed_by_few_scripts(nodes, make_client):
 
 
 def test_adopted_and_detached_locks_are_left_alone(nodes, renewing):
-    lock = renewing(**rl.short(2000))
+    lock = renewing(**rl.lapsing(2000))
     assert lock.detach() == OK
     before = extensions(nodes)
     eventually(lambda: not nodes.keys(), 10)  # lapses with its TTL
@@ -199,7 +199,7 @@ def test_renewals_do_not_use_up_the_users_extensions(renewing):
 
 
 def test_renewal_sends_scripts_again_after_a_flush(nodes, renewing):
-    lock = renewing(**rl.short(2000))
+    lock = renewing(**rl.lapsing(2000))
     for _ in range(3):
         for node in nodes:
             node.command("SCRIPT", "FLUSH")
@@ -211,7 +211,7 @@ def test_renewal_sends_scripts_again_after_a_flush(nodes, renewing):
 def test_slow_nodes_noscript_is_repaired_at_once(nodes, make_client, proxy):
     """Its answer comes when the others have confirmed the renewal. The next one would be too late: its key lapses."""
     slow = proxy(nodes[0])
-    client = make_client([slow.url, *nodes.urls[1:]], renew="true", **rl.short(16000))
+    client = make_client([slow.url, *nodes.urls[1:]], renew="true", **rl.lapsing(16000))
     lock = client.lock()
     assert lock.acquire() == OK
     eventually(lambda: all(node.get("r") for node in nodes))
@@ -228,7 +228,7 @@ def test_slow_nodes_noscript_is_repaired_at_once(nodes, make_client, proxy):
                                    b"*2\r\n:1\r\n:1\r\n"], ids=["READONLY", "BUSY", "NOPERM", "text", "two answers"])
 def test_errors_to_renewals_confirm_nothing(make_client, fake_server, error):
     fakes = [fake_server({"EVALSHA": error, "EVAL": error}) for _ in range(3)]
-    client = make_client([f.url for f in fakes], renew="true", **rl.short(2000))
+    client = make_client([f.url for f in fakes], renew="true", **rl.lapsing(2000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     eventually(lambda: lock.state == rl.State.LOST, 30)
@@ -249,7 +249,7 @@ def test_repair_of_a_renewal_is_for_those_that_are_held_still(make_client, fake_
         return (HOLD, b"-NOSCRIPT No matching script. Please use EVAL.\r\n") if len(args) > 5 else None
 
     fakes = [fake_server({"EVALSHA": no_script}) for _ in range(3)]
-    client = make_client([f.url for f in fakes], renew="true", **rl.short(8000))
+    client = make_client([f.url for f in fakes], renew="true", **rl.lapsing(8000))
     locks = [client.lock("gone"), client.lock("kept")]
     for lock in locks:
         assert lock.acquire() == OK

@@ -25,7 +25,7 @@ def drained(client):
 
 
 def test_a_loss_at_the_deadline_is_told_with_all_nodes_stopped(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(3000))
+    client = make_client(nodes.urls, **rl.lapsing(3000))
     lock = client.lock()
     lock.set_tag(77)
     assert lock.acquire(5000) == OK
@@ -46,7 +46,7 @@ def test_a_loss_at_the_deadline_is_told_with_all_nodes_stopped(nodes, make_clien
 
 def test_holder_is_lost_before_the_nodes_let_others_in(nodes, make_client):
     """When another gets the lock, the first one has known for at least the drift that it is not held."""
-    first = make_client(nodes.urls, **rl.short(500)).lock()
+    first = make_client(nodes.urls, **rl.lapsing(500)).lock()
     second = make_client(nodes.urls, retry_delay_ms=1).lock()
     for _ in range(4):
         assert first.acquire(5000) == OK
@@ -56,7 +56,7 @@ def test_holder_is_lost_before_the_nodes_let_others_in(nodes, make_client):
 
 
 def test_event_lines_are_json_and_consumed_once(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(400))
+    client = make_client(nodes.urls, **rl.lapsing(400))
     lock = client.lock("orders:42\n")
     assert lock.acquire(5000) == OK
     lapse(lock)
@@ -74,7 +74,7 @@ def test_event_lines_are_json_and_consumed_once(nodes, make_client):
 
 
 def test_event_queue_is_bounded(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(3000))
+    client = make_client(nodes.urls, **rl.lapsing(3000))
     locks = [client.lock("m%d" % i) for i in range(3000)]
     for lock in locks:
         assert lock.start(rl.ACQUIRE, 60000) == OK

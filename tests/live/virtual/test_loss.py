@@ -29,7 +29,7 @@ def held(hold):
 
 
 def test_a_lease_that_lapsed_is_lost_as_expired(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(400))
+    client = make_client(nodes.urls, **rl.lapsing(400))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     lapse(lock)
@@ -40,7 +40,7 @@ def test_a_lease_that_lapsed_is_lost_as_expired(nodes, make_client):
 
 
 def test_a_hold_that_may_not_go_on_is_lost_by_its_limit(nodes, make_client):
-    client = make_client(nodes.urls, renew=True, **dict(rl.short(600), max_hold_ms=900))
+    client = make_client(nodes.urls, renew=True, **dict(rl.lapsing(600), max_hold_ms=900))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     lapse(lock)

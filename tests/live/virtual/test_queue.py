@@ -8,23 +8,23 @@ import rl
 from common import now_ms, occupy
 from helpers import Call, spin
 from queueing import (
+    BEFORE_LAPSE_S,
+    GENEROUS_WAIT_MS,
     LONG,
     OVERSLEPT_MS,
-    PATIENT_MS,
     PROMISES,
     QUEUE,
-    SOON_S,
     Turns,
-    all_see_that_it_is_held,
+    freeze_promises,
     home,
-    keep_places,
+    make_waiters_recheck,
     members,
     places,
     places_be,
     stand_before,
     subscribers,
 )
-from rl import BUSY, CALM, CANCELLED, LOST, NO_QUORUM, OK, PENDING
+from rl import BUSY, CANCELLED, GENEROUS_TIMEOUTS, LOST, NO_QUORUM, OK, PENDING
 from testing import eventually
 from waiters import asked_for_a_queue, disagree_about_home
 
@@ -50,12 +50,12 @@ def test_waiters_of_one_client_are_served_in_order(nodes, held, make_client):
     client = make_client(nodes.urls, **LONG)
     locks = [client.lock() for _ in range(12)]
     for lock in locks:
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes))
     assert len(places(nodes)) == 1, "one place for all of them"
     assert held.release() == OK
     for number, lock in enumerate(locks):
-        spin(client, lambda: any(one.status != rl.PENDING for one in locks[number:]), SOON_S)
+        spin(client, lambda: any(one.status != rl.PENDING for one in locks[number:]), BEFORE_LAPSE_S)
         assert [one.status for one in locks[number:]] == [OK] + [rl.PENDING] * (11 - number)
         assert lock.release() == OK
     assert client.lock().acquire(0) == OK
@@ -65,11 +65,11 @@ def test_waiters_before_the_connection_keep_their_order(nodes, held, make_client
     client = make_client(nodes.urls, settle=False, **LONG)
     locks = [client.lock() for _ in range(40)]
     for lock in locks:
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes))
     assert held.release() == OK
     for number, lock in enumerate(locks):
-        spin(client, lambda: any(one.status != rl.PENDING for one in locks[number:]), SOON_S)
+        spin(client, lambda: any(one.status != rl.PENDING for one in locks[number:]), BEFORE_LAPSE_S)
         assert lock.status == OK, number
         assert lock.release() == OK
 
@@ -82,14 +82,14 @@ def test_queue_order_is_by_arrival_not_by_first_refusal(nodes, home_of_r, make_c
     for node in others[:2]:
         node.stop()
     for lock in (first, second):
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     for node in others[:2]:
         node.cont()
     spin(client, lambda: first.votes.count(BUSY) == 3, 20)
     for node in nodes:
         node.command("DEL", "r")
-    spin(client, lambda: OK in (first.status, second.status), SOON_S)
+    spin(client, lambda: OK in (first.status, second.status), BEFORE_LAPSE_S)
     assert (first.status, second.status) == (OK, PENDING)
 
 
@@ -125,13 +125,13 @@ def take_turns(nodes, locks, while_held):
     def work(name, lock):
         nonlocal freed_ms
         for _ in range(ROUNDS):
-            assert lock.acquire(PATIENT_MS) == OK, lock.message
+            assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
             if now_ms() - freed_ms > OVERSLEPT_MS - 1:
                 late.append(len(order))
             order.append(name)
             while_held(order)
-            all_see_that_it_is_held(nodes)
-            keep_places(nodes)
+            make_waiters_recheck(nodes)
+            freeze_promises(nodes)
             freed_ms = now_ms()
             assert lock.release() == OK, lock.message
 
@@ -158,15 +158,15 @@ def test_releaser_that_comes_again_queues_last(nodes, make_client):
 def test_a_releaser_goes_behind_the_other_waiters_of_its_client(nodes, make_client):
     client = make_client(nodes.urls, **LONG)
     waiting = [client.lock() for _ in range(3)]
-    assert waiting[0].acquire(PATIENT_MS) == OK
+    assert waiting[0].acquire(GENEROUS_WAIT_MS) == OK
     for lock in waiting[1:]:
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     for _ in range(3 * ROUNDS):
         holder = waiting.pop(0)
         assert holder.release() == OK
-        assert holder.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert holder.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
         waiting.append(holder)
-        spin(client, lambda: any(lock.status != rl.PENDING for lock in waiting), SOON_S)
+        spin(client, lambda: any(lock.status != rl.PENDING for lock in waiting), BEFORE_LAPSE_S)
         assert [lock.status for lock in waiting] == [OK, rl.PENDING, rl.PENDING]
 
 
@@ -178,17 +178,17 @@ def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, on
     for _ in range(2):
         assert alone.acquire(0) == alone.release() == OK
     assert alone.acquire(0) == OK
-    assert newcomer.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert newcomer.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(clients[1], lambda: places(nodes) and subscribers(nodes))
     asked, freed_ms = asked_for_a_queue(nodes), now_ms()
     assert alone.release() == OK
-    assert alone.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert alone.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
 
     def somebody_holds():
         clients[0].process()
         return OK in (alone.status, newcomer.status)
 
-    spin(clients[1], somebody_holds, SOON_S)
+    spin(clients[1], somebody_holds, BEFORE_LAPSE_S)
     late = now_ms() - freed_ms > OVERSLEPT_MS - 1  # if this thread was late, the second in line may go ahead
     assert (newcomer.status, alone.status) == (OK, PENDING) or late or disagree_about_home(nodes, asked)
 
@@ -216,7 +216,7 @@ def test_newcomer_that_finds_the_lock_free_queues_last(nodes, home_of_r, make_cl
     for _ in range(3):
         stand_before(home_of_r, promise_us=2000000)
         asked = home_of_r.calls("zrank")
-        assert lock.acquire(PATIENT_MS) == OK, lock.message
+        assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
         assert home_of_r.calls("zrank") > asked, "it took a place before it took the lock"
         assert lock.release() == OK
         eventually(lambda: len(members(home_of_r)) == 3, 20, "home has released, too")
@@ -229,7 +229,7 @@ def test_newcomer_answered_last_by_home_queues_last(nodes, home_of_r, make_clien
     stand_before(home_of_r, promise_us=2000000)
     for node in [node for node in nodes if node is not home_of_r][:2] + [home_of_r]:
         node.stop()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     began_ms = now_ms()
     spin(client, lambda: now_ms() - began_ms > 30)
     home_of_r.cont()
@@ -251,17 +251,17 @@ def test_one_attempt_takes_a_free_lock_and_leaves_no_place(nodes, home_of_r, mak
 def test_attempts_that_are_counted_do_not_queue(nodes, held, make_client):
     queued = [node.calls("zadd") for node in nodes]
     lock = make_client(nodes.urls, retry_count=3, retry_delay_ms=5).lock()
-    assert lock.acquire(PATIENT_MS) == BUSY
+    assert lock.acquire(GENEROUS_WAIT_MS) == BUSY
     assert make_client(nodes.urls).lock().acquire(0) == BUSY
     assert [node.calls("zadd") for node in nodes] == queued
 
 
 def test_the_queue_has_the_prefix_of_the_key(nodes, make_client, hold):
     held = hold(key_prefix="app:", **LONG)
-    waiting = Call(make_client(nodes.urls, key_prefix="app:").lock().acquire, PATIENT_MS)
+    waiting = Call(make_client(nodes.urls, key_prefix="app:").lock().acquire, GENEROUS_WAIT_MS)
     eventually(lambda: places(nodes, "app:" + QUEUE), 20)
     assert all(key.startswith(b"app:") for key in nodes.keys())
-    assert held.release() == OK and waiting.join(SOON_S) == OK
+    assert held.release() == OK and waiting.join(BEFORE_LAPSE_S) == OK
 
 
 def is_told_by_one_who_has_just_connected(nodes, token, queued, make_client):
@@ -347,7 +347,7 @@ def test_a_waiter_whose_time_is_over_leaves_the_queue(nodes, held, make_client):
 
 def test_a_waiter_that_is_cancelled_leaves_the_queue(nodes, held, make_client):
     lock = make_client(nodes.urls).lock()
-    waiting = Call(lock.acquire, PATIENT_MS)
+    waiting = Call(lock.acquire, GENEROUS_WAIT_MS)
     places_be(nodes, 1)
     assert lock.cancel() == OK
     assert waiting.join() == CANCELLED
@@ -355,9 +355,9 @@ def test_a_waiter_that_is_cancelled_leaves_the_queue(nodes, held, make_client):
 
 
 def test_a_client_that_is_freed_leaves_the_queue(nodes, held):
-    client = rl.Client(nodes.urls, **CALM)
+    client = rl.Client(nodes.urls, **GENEROUS_TIMEOUTS)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     client.free()
     eventually(lambda: not places(nodes), 5, "its place is given back")
@@ -406,14 +406,14 @@ def commands_of(nodes, client, ms):
 def test_thousand_waiters_cost_hardly_more_than_one(nodes, held, make_client):
     client = make_client(nodes.urls, **LONG)
     alone = client.lock()
-    assert alone.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert alone.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     of_one = commands_of(nodes, client, 2000)
     assert alone.cancel() == OK
     spin(client, lambda: not places(nodes), 20)
     locks = [client.lock() for _ in range(1000)]
     for lock in locks:
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     sent = []
 
@@ -425,7 +425,7 @@ def test_thousand_waiters_cost_hardly_more_than_one(nodes, held, make_client):
     assert commands_of(nodes, client, 2000) < 3 * of_one + 100
     assert held.release() == OK
     for lock in locks:
-        assert lock.wait(SOON_S * 1000) == OK
+        assert lock.wait(BEFORE_LAPSE_S * 1000) == OK
         assert lock.release() == OK
 
 
@@ -437,7 +437,7 @@ def test_client_without_the_queue_does_not_starve_waiters(nodes, make_client, qu
         count = 0
         while not served.is_set():
             assert greedy.release() == OK
-            assert greedy.acquire(PATIENT_MS) == OK
+            assert greedy.acquire(GENEROUS_WAIT_MS) == OK
             count += 1
         assert greedy.release() == OK
         return count

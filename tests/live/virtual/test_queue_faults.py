@@ -8,11 +8,11 @@ import rl
 from common import now_ms, occupy
 from helpers import Call, Pulse, spin
 from queueing import (
+    BEFORE_LAPSE_S,
+    GENEROUS_WAIT_MS,
     LONG,
-    PATIENT_MS,
     PROMISES,
     QUEUE,
-    SOON_S,
     Turns,
     home,
     members,
@@ -23,7 +23,7 @@ from queueing import (
     time_of,
     warnings,
 )
-from rl import BUSY, LOST, OK, short
+from rl import BUSY, LOST, OK, lapsing
 from testing import eventually
 
 
@@ -36,7 +36,7 @@ def promised_by(node, places):
 
 def test_waiters_are_served_in_order_when_the_holder_dies(nodes, hold, queued):
     """The end of a lease wakes no waiter."""
-    lock = hold(**short(3000))
+    lock = hold(**lapsing(3000))
     lock.detach()
     turns, _ = queued(3)
     ends_ms = now_ms() + min(node.pttl("r") for node in nodes)
@@ -83,9 +83,9 @@ def test_order_holds_if_keys_of_the_dead_end_at_different_times(nodes, home_of_r
 
 def test_a_holder_whose_lease_has_ended_leaves_the_queue(nodes, held, make_client):
     """Its program may release the lock much later. Until then it would hear the wake-ups of those behind it."""
-    client = make_client(nodes.urls, **short(2000))
+    client = make_client(nodes.urls, **lapsing(2000))
     lock = client.lock()
-    acquired = Call(lock.acquire, PATIENT_MS)
+    acquired = Call(lock.acquire, GENEROUS_WAIT_MS)
     places_be(nodes, 1)
     assert held.release() == OK
     assert acquired.join() == OK
@@ -255,9 +255,9 @@ def test_a_client_listens_only_while_it_waits(nodes, make_client, hold):
         assert lock.acquire(5000) == OK and lock.release() == OK
     assert subscribers(nodes) == []
     held = hold(**LONG)
-    waiting = Call(lock.acquire, PATIENT_MS)
+    waiting = Call(lock.acquire, GENEROUS_WAIT_MS)
     eventually(lambda: len(subscribers(nodes)) == 1, 20, "it listens where it waits")
-    assert held.release() == OK and waiting.join(SOON_S) == OK
+    assert held.release() == OK and waiting.join(BEFORE_LAPSE_S) == OK
     assert lock.release() == OK
     spin(client, lambda: not subscribers(nodes), 40, "the connection is closed without waiters")
     assert lock.acquire(0) == OK, "and all others are there"
@@ -268,7 +268,7 @@ def test_one_connection_serves_all_resources(nodes, make_client):
     names = ["r%d" % number for number in range(40)]
     for name in names:
         occupy(nodes, name, ttl_ms=600000)
-        assert client.lock(name).start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert client.lock(name).start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: subscribers(nodes), 20)
     spin(client, lambda: sum(len(members(node, "libredlock:q:" + name)) for node in nodes for name in names) == 40, 20)
     assert all(len(subscribers([node])) <= 1 for node in nodes)
@@ -281,7 +281,7 @@ def test_one_connection_serves_all_resources(nodes, make_client):
 def held_elsewhere(nodes, home_of_r, make_client):
     occupy([home_of_r], ttl_ms=600000)
     held = make_client(nodes.urls, **LONG).lock()
-    assert held.acquire(PATIENT_MS) == OK
+    assert held.acquire(GENEROUS_WAIT_MS) == OK
     home_of_r.command("DEL", "r")
     return held
 

@@ -6,11 +6,11 @@ import rl
 from common import now_ms, occupy
 from helpers import Pulse, spin
 from queueing import (
+    BEFORE_LAPSE_S,
+    GENEROUS_WAIT_MS,
     LONG,
-    PATIENT_MS,
     PROMISES,
     QUEUE,
-    SOON_S,
     Turns,
     home,
     members,
@@ -23,7 +23,7 @@ from rl import BUSY, NO_QUORUM, OK, PENDING
 from testing import eventually
 
 FENCE = "libredlock:f:r"
-FENCED = dict(LONG, fence="true", outage_wait_ms=PATIENT_MS)
+FENCED = dict(LONG, fence="true", outage_wait_ms=GENEROUS_WAIT_MS)
 
 
 def spoil_fence(nodes):
@@ -53,7 +53,7 @@ def test_a_waiter_that_cannot_win_takes_no_place(nodes, held, make_client, queue
     spoil_fence(nodes)
     client = make_client(nodes.urls, **FENCED)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     tries_on(client)
     assert places(nodes) == []
     turns, _ = queued(2)
@@ -61,7 +61,7 @@ def test_a_waiter_that_cannot_win_takes_no_place(nodes, held, make_client, queue
     places_be(nodes, 2)
     turns.serve(held)
     mend_fence(nodes)
-    spin(client, lambda: lock.status != PENDING, SOON_S)
+    spin(client, lambda: lock.status != PENDING, BEFORE_LAPSE_S)
     assert lock.status == OK, lock.message
 
 
@@ -69,7 +69,7 @@ def test_a_first_waiter_that_fails_makes_way_for_the_next(nodes, held, make_clie
     """It stood there rightly, and finds out when its turn has come."""
     client = make_client(nodes.urls, **FENCED)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes) and subscribers(nodes), 20)
     mine = places(nodes)
     turns, (other,) = queued(1)
@@ -78,7 +78,7 @@ def test_a_first_waiter_that_fails_makes_way_for_the_next(nodes, held, make_clie
     watch.command("SUBSCRIBE", b"libredlock:w:" + places(nodes)[1][:16])
     spoil_fence(nodes)
     assert held.release() == OK
-    spin(client, lambda: turns.order, SOON_S)
+    spin(client, lambda: turns.order, BEFORE_LAPSE_S)
     assert watch.read()[0] == b"message", "the next was told"
     watch.close()
     assert turns.end() == [0]
@@ -89,14 +89,14 @@ def test_a_first_waiter_that_fails_makes_way_for_the_next(nodes, held, make_clie
 def test_a_waiter_that_made_way_joins_again_at_the_end(nodes, held, make_client, queued):
     client = make_client(nodes.urls, **FENCED)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     spoil_fence(nodes)
     assert held.release() == OK
     tries_on(client)
     assert places(nodes) == []
     held = make_client(nodes.urls, **LONG).lock()
-    assert held.acquire(PATIENT_MS) == OK, held.message
+    assert held.acquire(GENEROUS_WAIT_MS) == OK, held.message
     turns, _ = queued(2)
     mend_fence(nodes)
     spin(client, lambda: len(places(nodes)) == 3, 20, "it is in the queue again")
@@ -104,18 +104,19 @@ def test_a_waiter_that_made_way_joins_again_at_the_end(nodes, held, make_client,
     spin(client, lambda: attempts(client) and places(nodes)[2:] == [last])
     freed_ms = now_ms()
     assert held.release() == OK
-    spin(client, lambda: lock.status != PENDING, SOON_S)
+    spin(client, lambda: lock.status != PENDING, BEFORE_LAPSE_S)
     assert lock.status == OK, lock.message
     turns.end_in_order(freed_ms)
 
 
 def test_a_waiter_too_far_away_for_its_time_outs_takes_no_place(nodes, held, proxies, make_client, queued):
     """Its SETs are executed, but their answers come too late for it."""
-    client = make_client([proxy.url for proxy in proxies], node_timeout_ms=20, outage_wait_ms=PATIENT_MS, ttl_ms=30000)
+    client = make_client([proxy.url for proxy in proxies], node_timeout_ms=20, outage_wait_ms=GENEROUS_WAIT_MS,
+                         ttl_ms=30000)
     for proxy in proxies:
         proxy.delay(down_ms=100)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     tries_on(client)
     turns, _ = queued(2)
     tries_on(client)
@@ -136,11 +137,11 @@ def test_a_handle_does_not_fail_for_what_another_one_lacks(nodes, make_client, f
     held = make_client(nodes.urls, **LONG).lock()
     assert held.acquire(0) == OK
     for lock in locks:
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: fenced.status != PENDING, 20)
     assert (fenced.status, plain.status) == (NO_QUORUM, PENDING)
     assert held.release() == OK
-    spin(client, lambda: plain.status != PENDING, SOON_S)
+    spin(client, lambda: plain.status != PENDING, BEFORE_LAPSE_S)
     assert plain.status == OK, plain.message
 
 
@@ -149,11 +150,11 @@ def test_handles_on_different_terms_each_have_a_place(nodes, held, make_client):
     terms = [{}, {"ttl_ms": 20000}, {"fence": "true"}, {"node_timeout_ms": 1500}, {"min_validity_ms": 700}]
     locks = [client.lock(**options) for options in terms + terms]
     for lock in locks:
-        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: len(places(nodes)) == len(terms), 20)
     assert held.release() == OK
     for _ in range(len(locks)):
-        spin(client, lambda: any(lock.status != PENDING for lock in locks), SOON_S)
+        spin(client, lambda: any(lock.status != PENDING for lock in locks), BEFORE_LAPSE_S)
         done = [lock for lock in locks if lock.status != PENDING]
         assert [lock.status for lock in done] == [OK], done[0].message
         locks.remove(done[0])
@@ -215,7 +216,7 @@ def test_a_few_slow_answers_move_no_queue(nodes, home_of_r, proxies, held, queue
         assert turns.end() == [0]
         if was_quick or asked_elsewhere == 0:
             break
-        assert held.acquire(PATIENT_MS) == OK
+        assert held.acquire(GENEROUS_WAIT_MS) == OK
     assert asked_elsewhere == 0, "was quick" if was_quick else "the machine was late each time"
 
 
@@ -248,7 +249,7 @@ def test_the_promise_of_a_waiter_that_polls_is_short(nodes, home_of_r, make_clie
     client = make_client(nodes.urls, wake="poll", **LONG)
     dead_wait(nodes, home_of_r, False)
     occupy(nodes, "r", ttl_ms=600000)
-    assert client.lock().start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert client.lock().start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: len(members(home_of_r)) == DEAD + 1, 20)
     promised = float(home_of_r.command("ZSCORE", PROMISES, members(home_of_r)[-1])) - time_of(home_of_r)
     assert promised < 3500000
@@ -273,11 +274,11 @@ def test_bad_queue_key_of_one_resource_affects_no_other(nodes, held, make_client
     for name in names:  # some have their queue on the node that has the queue of r
         occupy(nodes, name, ttl_ms=600000)
         occupy(nodes, "libredlock:q:" + name, ttl_ms=600000)
-        assert client.lock(name).start(rl.ACQUIRE, PATIENT_MS) == OK
+        assert client.lock(name).start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: all(node.calls("zrange") > 0 for node in nodes), 20)
     spin(client, lambda: [event for event in client.events() if event["event"] == "warning"], 20)
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     assert lock.attempts < 5, "it has been in the queue since its first attempts"
 
@@ -295,7 +296,7 @@ def is_told_when_the_first_leaves(nodes, held, make_client):
     """The first hears that its turn has come, and leaves instead."""
     client, turns = make_client(nodes.urls, **LONG), Turns(nodes)
     first = client.lock()
-    assert first.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert first.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     node = spin(client, lambda: next((node for node in nodes if members(node)), None), 20)
     turns.wait("second", make_client(nodes.urls, **LONG).lock())
     spin(client, lambda: [int(place[-1:]) % 2 for place in members(node)] == [1, 1], 20, "both listen")

@@ -101,7 +101,7 @@ def test_debts_of_many_locks_are_paid(nodes, behind):
 def test_debt_is_dropped_with_its_ttl(nodes, make_client, proxy):
     """Nobody's later key is met by an old debt, and a debt that has lapsed is not even sent."""
     away = proxy(nodes[0])
-    client = make_client([away.url, *nodes.urls[1:]], **rl.short(3000))
+    client = make_client([away.url, *nodes.urls[1:]], **rl.lapsing(3000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     spin(client, lambda: nodes[0].get("r"))

@@ -3,12 +3,12 @@ import pytest
 
 import rl
 from helpers import finish, held_everywhere, spin
-from queueing import keep_places
+from queueing import freeze_promises
 from rl import OK, PENDING
 from testing import eventually
 
 LONG = {"ttl_ms": 30000}
-PATIENT_MS = 120000
+GENEROUS_WAIT_MS = 120000
 
 
 def held(lock):
@@ -22,7 +22,7 @@ def places(nodes, resource):
 
 
 def started(lock):
-    assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     return lock
 
 
@@ -77,7 +77,7 @@ def test_it_does_not_pass_those_who_wait_for_the_last_of_them(nodes, make_client
     holder = held(make_client(nodes.urls).lock("b", **LONG))
     first = started(make_client(nodes.urls).lock("b", **LONG))
     spin(first.client, lambda: places(nodes, "b"), 20, "it waits")
-    keep_places(nodes, "b")
+    freeze_promises(nodes, "b")
     for node in nodes:  # free, and nobody was told
         node.command("DEL", "b")
     lock = make_client(nodes.urls).lock("a", "b", **LONG)

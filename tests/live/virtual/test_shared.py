@@ -84,9 +84,9 @@ def test_a_reader_is_extended_and_shortened_for_itself(nodes, make_client):
 
 def test_a_reader_is_renewed_and_lapses_without(nodes, make_client):
     client = make_client(nodes.urls)
-    renewed = reader(client, renew="true", **rl.short(400))
+    renewed = reader(client, renew="true", **rl.lapsing(400))
     assert renewed.acquire() == OK
-    lapsing = reader(client, **rl.short(400))
+    lapsing = reader(client, **rl.lapsing(400))
     assert lapsing.acquire() == OK
     eventually(lambda: lapsing.state == rl.State.LOST, 20, "the lease is over")
     assert renewed.state == HELD

@@ -81,7 +81,7 @@ def test_inspect_leaves_a_held_lock_held(nodes, hold):
 
 def test_win_of_an_expired_lock_is_not_reported(nodes, make_client):
     """A loop that is busy for longer than the lease."""
-    client = make_client(nodes.urls, **rl.short(400))
+    client = make_client(nodes.urls, **rl.lapsing(400))
 
     def lapsed():
         lock = client.lock()
@@ -99,7 +99,7 @@ def test_win_of_an_expired_lock_is_not_reported(nodes, make_client):
 
 
 def test_extension_of_an_expired_lock_is_not_reported(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(1000))
+    client = make_client(nodes.urls, **rl.lapsing(1000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     assert lock.start(rl.EXTEND) == OK
@@ -110,7 +110,7 @@ def test_extension_of_an_expired_lock_is_not_reported(nodes, make_client):
 
 def test_a_wait_after_the_loss_acquires_nothing(nodes, make_client):
     """A caller that saw the win in the state and waits later gets the loss: only an acquire acquires."""
-    client = make_client(nodes.urls, **rl.short(400))
+    client = make_client(nodes.urls, **rl.lapsing(400))
     lock = client.lock()
 
     def won():

@@ -3,7 +3,7 @@ import pytest
 
 import world
 from common import now_ms
-from rl import BUSY, OK, State, short
+from rl import BUSY, OK, State, lapsing
 from world import Broken, Call, select, time
 
 
@@ -105,7 +105,7 @@ def test_a_test_hears_what_is_published(nodes):
 
 
 def test_a_descriptor_is_readable_when_something_is_due(nodes, make_client):
-    client = make_client(nodes.urls, **short(2000))
+    client = make_client(nodes.urls, **lapsing(2000))
 
     lock = client.lock()
     assert lock.acquire(5000) == OK
