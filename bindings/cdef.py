@@ -7,12 +7,17 @@
 The header keeps to what this needs: no variadic or inline function, no callback, no struct by value, and conditionals
 only around C++ and attributes.
 """
+import contextlib
+import hashlib
+import os
 import re
+import runpy
 import sys
 import sysconfig
 from pathlib import Path
 
-HEADER = Path(__file__).resolve().parent.parent / "core" / "include" / "redlock.h"
+ROOT = Path(__file__).resolve().parent.parent
+HEADER = ROOT / "core" / "include" / "redlock.h"
 
 
 def without_comments(text):
@@ -28,6 +33,28 @@ def declarations(header=HEADER):
     text = re.sub(r"\b(?:%s)\b" % "|".join(attributes), "", text)
     lines = (" ".join(line.split()) for line in text.splitlines())
     return "\n".join(line for line in lines if line) + "\n"
+
+
+def parsed():
+    """An FFI that knows the declarations. cffi takes longer to read them than a short program runs: what it has read
+    is kept in build/cdef."""
+    import _cffi_backend
+
+    text = declarations()
+    name = "cdef_" + hashlib.sha256((_cffi_backend.__version__ + text).encode()).hexdigest()[:16]
+    path = ROOT / f"build/cdef/{name}.py"
+    if not path.exists():
+        import cffi
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ffi = cffi.FFI()
+        ffi.cdef(text)
+        ffi.set_source(name, None)
+        own = path.with_suffix(f".{os.getpid()}")
+        with contextlib.redirect_stdout(None):
+            ffi.emit_python_code(str(own))
+        own.rename(path)
+    return runpy.run_path(str(path))["ffi"]
 
 
 def functions(header=HEADER):

@@ -6,8 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-import cffi
-
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = os.environ.get("REDLOCK_LIBRARY") or str(ROOT / "build/dev/libredlock.so")
 
@@ -15,8 +13,7 @@ sys.path[:0] = [str(ROOT / "bindings"), str(ROOT / "tests")]
 import cdef  # noqa: E402
 from common import GENEROUS_TIMEOUTS, lapsing  # noqa: E402, F401
 
-ffi = cffi.FFI()
-ffi.cdef(cdef.declarations())
+ffi = cdef.parsed()
 if os.environ.get("REDLOCK_VIRTUAL"):
     import world
 
