@@ -8,7 +8,7 @@ from patience import GENEROUS_TIMEOUTS
 
 
 def program(source):
-    return f"import libredlock\nCALM = {GENEROUS_TIMEOUTS}\n" + textwrap.dedent(source)
+    return f"import libredlock\nGENEROUS_TIMEOUTS = {GENEROUS_TIMEOUTS}\n" + textwrap.dedent(source)
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_no_key(script, client, nodes):
