@@ -56,6 +56,16 @@ def read_runs():
     return runs
 
 
+def is_about_progress(run):
+    """LIVE: the claim is an ltl formula, that something happens in the end, if each process goes on."""
+    return "LIVE" in run.switches
+
+
+def search(run, folder):
+    fair = ["-a", "-f", f"-m{100 * DEPTH}"] if is_about_progress(run) else [f"-m{DEPTH}"]
+    return command(folder, "./pan", "-E", *fair).stdout
+
+
 def command(folder, *words):
     done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     (folder / f"{Path(words[0]).name}.out").write_text(done.stdout)
@@ -68,7 +78,8 @@ def compiled(run):
     folder.mkdir(parents=True)
     for path in HERE.glob("*.pml"):
         shutil.copy(path, folder)
-    options = ["-DBFS", "-DSAFETY", "-DNOREDUCE", f"-DMEMLIM={MEMORY_MB[run.set]}"]
+    kind = ["-DNFAIR=4"] if is_about_progress(run) else ["-DBFS", "-DSAFETY"]
+    options = [*kind, "-DNOREDUCE", f"-DMEMLIM={MEMORY_MB[run.set]}"]
     for words in (
         ["spin", "-a", *("-D" + switch for switch in run.switches), run.model + ".pml"],
         ["gcc", "-O2", "-w", *options, "-o", "pan", "pan.c"],
@@ -85,7 +96,7 @@ def verdict_of(text):
     truncated = re.search(r"depth too small|limit|out of memory|hash factor: 0", text, re.I)
     if errors and errors[1] == "0" and not truncated and "not completed" not in text:
         return "holds"
-    if errors and errors[1] != "0" and "assertion violated" in text:
+    if errors and errors[1] != "0" and re.search("assertion violated|acceptance cycle", text):
         return "broken"
     return "no verdict"
 
@@ -93,7 +104,7 @@ def verdict_of(text):
 def check(run):
     begun = time.monotonic()
     cpu_before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    text = command(compiled(run), "./pan", "-E", f"-m{DEPTH}").stdout
+    text = search(run, compiled(run))
     cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = verdict_of(text)
     states = re.search(r"([\d.e+]+) states, stored", text)
@@ -112,7 +123,7 @@ def check(run):
 def trace(run):
     """Each step: whose, and the line of the model that says what it does."""
     folder = compiled(run)
-    command(folder, "./pan", "-E", f"-m{DEPTH}")
+    search(run, folder)
     text = command(folder, "./pan", "-r").stdout
     source = (folder / f"{run.model}.pml").read_text().splitlines()
     of_client = re.findall(r"^proctype (\w+)\(byte c\b", "\n".join(source), re.M)

@@ -1,0 +1,245 @@
+/* Turns at one home node: how long a lock that is free stays free when those before it in the queue do not come.
+ *
+ * All clients wait from the start, in the order of their numbers; the lock is held by somebody else, who releases it at
+ * any time, or whose key ends without a word to anybody. One client lives. Others may hang: a wake-up reaches their
+ * socket. Or die while the lock is held: the node knows at once that nobody listens. Wake-ups may be lost. Newcomers may ask at any time: they
+ * find the queue, do what each who asks does, and are not followed further. Whoever has held the lock does not come again.
+ *
+ * A tick is 50 ms. The first in the queue asks every 2 ticks, one of rank r every 5 (r + 1); a place is kept for 8 ticks
+ * (time-out and margin) beyond that. A woken one has 3 ticks. Messages take no time.
+ *
+ * Checked: while a client that lives waits, the lock is free for LIMIT ticks at most.
+ *
+ * HANG=n DIE=n LOST=n  so many clients hang or die, and so many wake-ups are lost
+ * NEWCOMERS  they ask
+ * PURGE=n    so many places that are broken or of the dead are removed in one script, and its caller goes on; 0: all
+ * SILENT     the key may end without a word to anybody
+ * NEXT=n     whoever wakes the first tells the n places behind it to ask when the first has had its time
+ * Broken rules: RENEWS (each wake-up gives the time again)
+ *   NO_TIME (a wake-up does not shorten the promise)
+ *   NO_PROMISES (places are removed only where nobody listens)
+ *   DEAD_STAY (a place whose client does not listen is not removed for that)
+ *   NO_FURTHER (nobody goes on)
+ *   LAST_IS_TOLD (the caller does not go on, but the client of the last place is told to ask)
+ *   NO_ASKERS (who asks and finds the lock free does not wake the first)
+ *   NO_ASKING (waiters rely on being woken) */
+#ifndef CLIENTS
+#define CLIENTS 3
+#endif
+#ifndef LIMIT
+#define LIMIT 10
+#endif
+#ifndef HANG
+#define HANG 0
+#endif
+#ifndef DIE
+#define DIE 0
+#endif
+#ifndef LOST
+#define LOST 0
+#endif
+#ifndef NEXT
+#define NEXT 1
+#endif
+#ifndef PURGE
+#define PURGE 0
+#endif
+#define LAST (CLIENTS - 1)
+#define WOKEN 3
+#define PACE(rank) ((rank) == 0 -> 2 : 5 * ((rank) + 1))
+#define KEPT 8
+#define OTHER (CLIENTS + 1) /* holds at the start */
+
+/* phase */
+#define WAITS 0
+#define HOLDS 1
+#define HUNG 2
+#define DEAD 3
+#define AWAY 4
+
+typedef Client {
+  byte phase;
+  bit placed;
+  bit told;    /* a wake-up is under way */
+  bit woken;   /* and it has not asked since */
+  byte due;    /* ticks until it asks */
+  byte promise;
+};
+Client client_[CLIENTS];
+byte lock = OTHER;
+byte idle;
+byte hung, dead, lost;
+bit begun;
+bit came;    /* a newcomer, in this tick */
+bit further; /* the caller of a script that had to leave some sends it again */
+byte i, first, rank, rest, removed; bit live, more; /* scratch: 0 between steps */
+#define C client_[c]
+#define F client_[first]
+#define EACH_CLIENT(i) i : 0 .. CLIENTS - 1
+#define NONE CLIENTS
+
+inline remove(x) { client_[x].placed = 0; client_[x].woken = 0; client_[x].promise = 0 }
+
+inline find_first() {
+  first = 0;
+  do :: first < CLIENTS && !F.placed -> first++ :: else -> break od
+}
+
+/* Another place may be removed in this script. */
+#define MAY_REMOVE (PURGE == 0 || removed < PURGE)
+
+inline purge() {
+#ifndef NO_PROMISES
+  for (EACH_CLIENT(i)) {
+    if
+    :: client_[i].placed && client_[i].promise == 0 ->
+         if :: MAY_REMOVE -> remove(i); removed++ :: else -> more = 1 fi
+    :: else
+    fi
+  }
+#else
+  skip
+#endif
+}
+
+inline asks_within(x, ticks) {
+  if :: client_[x].phase == WAITS && client_[x].due > ticks -> client_[x].due = ticks :: else fi
+}
+
+#ifdef DEAD_STAY
+#define HEARS true
+#else
+#define HEARS (F.phase != DEAD)
+#endif
+
+/* The first that hears is woken; those before it that cannot hear are removed. */
+inline wake() {
+  find_first();
+#ifndef DEAD_STAY
+  do
+  :: first < CLIENTS && F.phase == DEAD && MAY_REMOVE -> remove(first); removed++; find_first()
+  :: else -> break
+  od;
+#endif
+  if
+  :: first < CLIENTS && HEARS && !more ->
+#ifdef RENEWS
+       F.promise = WOKEN;
+#else
+#ifndef NO_TIME
+       if :: !F.woken -> F.promise = WOKEN :: else fi;
+#endif
+#endif
+       F.woken = 1;
+       if :: F.phase == WAITS -> F.told = 1 :: else fi;
+#if NEXT > 0
+       rank = 0;
+       rest = (F.promise > 0 -> F.promise : 1);
+       for (i : first + 1 .. LAST) {
+         if :: client_[i].placed && rank < NEXT -> rank++; asks_within(i, rest) :: else fi
+       }
+#endif
+  :: first < CLIENTS && (!HEARS || more) ->
+#ifdef LAST_IS_TOLD
+       i = LAST;
+       do :: i > 0 && !client_[i].placed -> i-- :: else -> break od;
+       asks_within(i, 0)
+#else
+#ifndef NO_FURTHER
+       further = 1
+#endif
+#endif
+  :: else
+  fi
+}
+
+inline end_script() { i = 0; first = 0; rank = 0; rest = 0; removed = 0; more = 0; live = 0 }
+
+inline attempt(c) {
+  C.told = 0;
+  if :: lock == 0 -> lock = c + 1; C.phase = HOLDS; C.woken = 0; C.due = 0; C.promise = 250 :: else fi
+}
+
+inline ask(c) {
+  C.placed = 1; C.woken = 0; C.promise = 1; /* it cannot be removed by its own script */
+  purge();
+  rank = 0;
+  for (i : 0 .. CLIENTS - 1) { rank = rank + (i < c && client_[i].placed) }
+  C.due = PACE(rank); C.promise = PACE(rank) + KEPT;
+  if
+  :: lock == 0 && rank == 0 -> attempt(c)
+#ifndef NO_ASKERS
+  :: lock == 0 && rank > 0 -> wake()
+#endif
+  :: else
+  fi;
+  end_script()
+}
+
+proctype client(byte c) {
+  do
+  :: d_step { C.phase == WAITS && C.told -> attempt(c) }
+  :: d_step { C.phase == WAITS && C.told && lost < LOST -> lost++; C.told = 0 }
+#ifndef NO_ASKING
+  :: d_step { C.phase == WAITS && C.due == 0 && begun -> ask(c) }
+#endif
+  :: d_step { C.phase == HOLDS ->
+       lock = 0; C.phase = AWAY; remove(c); C.promise = 0;
+       purge(); wake(); end_script() }
+  :: d_step { C.phase == WAITS && hung < HANG && hung + dead < LAST && begun -> hung++; C.phase = HUNG; C.told = 0; C.due = 0 }
+  :: d_step { C.phase == WAITS && lock != 0 && dead < DIE && hung + dead < LAST && begun -> dead++; C.phase = DEAD; C.told = 0; C.due = 0 }
+  od
+}
+
+proctype world() {
+  byte n;
+  /* When each asks next: any time that its rank allows. */
+  do
+  :: d_step { !begun && client_[n].due < PACE(n) -> client_[n].due++ }
+  :: d_step { !begun ->
+       client_[n].placed = 1; client_[n].promise = client_[n].due + KEPT;
+       n++;
+       if :: n == CLIENTS -> n = 0; begun = 1 :: else fi }
+  :: d_step { begun && lock == OTHER -> lock = 0; purge(); wake(); end_script() }
+#ifdef SILENT
+  :: d_step { begun && lock == OTHER -> lock = 0 }
+#endif
+  :: d_step { further -> further = 0; purge(); if :: lock == 0 -> wake() :: else fi; end_script() }
+#ifdef NEWCOMERS
+  :: d_step { begun && !came -> came = 1; purge(); if :: lock == 0 -> wake() :: else fi; end_script() }
+#endif
+  od
+}
+
+/* Nobody who lives has anything left to do in this tick. */
+#ifdef NO_ASKING
+#define DONE(c) (client_[c].phase != WAITS || !client_[c].told)
+#else
+#define DONE(c) (client_[c].phase != WAITS || !client_[c].told && client_[c].due > 0)
+#endif
+
+proctype clock() {
+  byte c;
+  do
+  :: d_step { begun && !further && DONE(0) && DONE(1) && DONE(2) && DONE(CLIENTS - 2) && DONE(LAST) ->
+       came = 0;
+       for (EACH_CLIENT(c)) {
+         live = live || C.phase == WAITS;
+         if :: C.due > 0 -> C.due-- :: else fi;
+         if :: C.promise > 0 && C.phase != HOLDS -> C.promise-- :: else fi
+       }
+       c = 0;
+       if :: lock == 0 && live -> idle++ :: else -> idle = 0 fi;
+       live = 0;
+       assert(idle <= LIMIT) }
+  od
+}
+
+init {
+  byte c;
+  atomic {
+    for (c : 0 .. CLIENTS - 1) { run client(c) }
+    run world();
+    run clock()
+  }
+}
