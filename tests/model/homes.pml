@@ -1,15 +1,15 @@
 /* Two homes at once: clients that do not agree which node keeps the queue.
  *
  * Node 0 is the first in the resource's order, and home of all; a client that it answers late takes node 1 for home.
- * The lock is one word, as seen by the majority; besides there is what each of the two nodes has under the key: it may have
- * lost the holder's, or have one that nobody holds. An attempt is one step; who is granted at one of the two but not by the
- * majority gives back there.
+ * The lock is one word, as seen by the majority; besides there is what each of the two nodes has under the key: it may
+ * have lost the holder's, or have one that nobody holds. An attempt is one step; who is granted at one of the two but
+ * not by the majority gives back there.
  *
- * A round: each waiter asks at its home once, and a holder releases in a later one. Places stand by arrival, which is the
- * client's own: it takes it along to the other node. Wake-ups take any time, but no longer than the round.
+ * A round: each waiter asks at its home once, and a holder releases in a later one. Places stand by arrival, which is
+ * the client's own: it takes it along to the other node. Wake-ups take any time, but no longer than the round.
  *
- * Checked: nobody is overtaken by more than 3 that came later; while others hold the lock, nobody makes more than 2 attempts
- * in a round; the lock is not free for more than LIMIT rounds while somebody waits.
+ * Checked: nobody is overtaken by more than 3 that came later; while others hold the lock, nobody makes more than 2
+ * attempts in a round; the lock is not free for more than LIMIT rounds while somebody waits.
  *
  * LATE=n   so often node 0 does not answer a client
  * MISSING  node 0 loses a key; LEFT  it has a key that nobody holds, for ever
@@ -21,7 +21,6 @@
  *   NO_AGE (there it stands at the end)
  *   GIVE_BACK_WAKES (also one without a majority)
  *   NO_VAIN (who asks wakes also a first that has tried in vain)
- *   NO_WAKE_AFTER (an attempt that had a majority and gives back wakes nobody)
  *   WAKE_IF_FREE (a release wakes only where the key is free)
  *   NO_LOOK (the first does not ask all nodes now and then)
  *   BARGE (who comes wins although others wait) */
@@ -196,9 +195,7 @@ inline attempt(c, answers) {
        if :: answers -> stand(c, 0) :: else -> stand(c, C.home) fi;
 #endif
 #endif
-#ifndef NO_WAKE_AFTER
        if :: lock == 0 -> wake(0, 1); wake(1, 1) :: else fi
-#endif
   fi;
   others = 0
 }

@@ -1,19 +1,19 @@
 /* Places that want different things: readers and writers, and permits of which some are pinned to a slot.
  *
- * One home node. An attempt takes two steps, as on a wire: the key, and the question whether somebody who excludes it stands
- * before it; then it is won, or given back. Who holds has left the queue, which wakes the next. A place may be lost; its
- * client stands there again, by its age, when it asks. Each waiter asks every third round; a release, and whoever finds
- * something free, wakes those whom it serves: the first, or all readers before the first writer.
+ * One home node. An attempt takes two steps, as on a wire: the key, and the question whether somebody who excludes it
+ * stands before it; then it is won, or given back. Who holds has left the queue, which wakes the next. A place may be
+ * lost; its client stands there again, by its age, when it asks. Each waiter asks every third round; a release, and
+ * whoever finds something free, wakes those whom it serves: the first, or all readers before the first writer.
  *
- * Checked: nobody wins before one that stands there, came earlier and excludes it; at the end of a round nobody waits who is
- * first and has free what it wants, if no place was lost.
+ * Checked: nobody wins before one that stands there, came earlier and excludes it; at the end of a round nobody waits
+ * who is first and has free what it wants, if no place was lost.
  *
- * Without PERMITS client 0 writes and the others read. With it there are 2 slots; so many clients are pinned to slot 0, the
- * first of them client 0.
+ * Without PERMITS client 0 writes and the others read. With it there are 2 slots; so many clients are pinned to slot 0,
+ * the first of them client 0.
  * WRITERS=n  so many write
  * LOSSES=n   so many places are lost
  * LIVE       checked instead: client 0 holds in the end
- * Broken rules: BEHIND_ASKS (a reader behind the first makes an attempt when it asks, and does not look who is before it)
+ * Broken rules: BEHIND_ASKS (a reader behind the first makes an attempt when it asks, without a look at who is before)
  *   NO_WORD (a reader that comes does not wait for home's word)
  *   NO_BEFORE (who has a place does not look)
  *   NO_WAKE_AFTER (who gives back wakes nobody)
@@ -165,7 +165,9 @@ inline take(c) {
   find_free(c);
   if
   :: C.phase == AWAY ->
-       for (EACH_CLIENT(i)) { C.behind = C.behind + ((i != c && (client_[i].phase == WAITS || client_[i].phase == TAKING)) << i) }
+       for (EACH_CLIENT(i)) {
+         C.behind = C.behind + ((i != c && (client_[i].phase == WAITS || client_[i].phase == TAKING)) << i)
+       }
        i = 0
   :: else
   fi;

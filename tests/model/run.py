@@ -135,7 +135,9 @@ def trace(run):
         who = f"client {client}, {kind}" if kind in of_client else kind
         print(f"{who:<20} {int(line):>4}  {source[int(line) - 1].strip()}")
     violation = re.search(r"pan:1: (.*) \(at", text)
-    print("then: " + violation[1] if violation else "no counterexample")
+    again = "the last of these steps again and again" if "START OF CYCLE" in text else None
+    end = violation[1] if violation else again
+    print(f"then: {end}" if end else "no counterexample")
 
 
 def chosen(runs, names, fast):

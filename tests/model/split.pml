@@ -1,9 +1,9 @@
 /* Single attempts, without a wait, at the same moment: a split vote is not a holder.
  *
- * Each client sends a SET to all nodes, and behind it the question whose token is there. Who has a majority holds, for good.
- * Who cannot have one says "busy" if it has seen one token on a majority of all nodes; otherwise it waits until all nodes
- * that answer have done so, gives back, and tries again. Each try has a token of its own. A node that has not answered when a
- * try ends executes its SET later, and then the give-back.
+ * Each client sends a SET to all nodes, and behind it the question whose token is there. Who has a majority holds, for
+ * good. Who cannot have one says "busy" if it has seen one token on a majority of all nodes; otherwise it waits until
+ * all nodes that answer have done so, gives back, and tries again. Each try has a token of its own. A node that has
+ * not answered when a try ends executes its SET later, and then the give-back.
  *
  * Checked: who says "busy" does so while one token is on a majority of the nodes, which then holds or is about to.
  *
@@ -144,7 +144,13 @@ proctype client(byte c) {
   :: d_step { C.phase == IDLE -> send(c) }
   :: d_step { C.phase == TRYING ->
        count(c);
-       if :: granted < QUORUM && ENOUGH && granted + refused >= QUORUM -> end_try(c); C.try++; C.phase = (C.try < TRIES -> IDLE : GAVE_UP) :: else fi;
+       if
+       :: granted < QUORUM && ENOUGH && granted + refused >= QUORUM ->
+            end_try(c);
+            C.try++;
+            C.phase = (C.try < TRIES -> IDLE : GAVE_UP)
+       :: else
+       fi;
        forget_count() }
   od
 }

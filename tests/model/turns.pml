@@ -1,12 +1,13 @@
 /* Turns at one home node: how long a lock that is free stays free when those before it in the queue do not come.
  *
- * All clients wait from the start, in the order of their numbers; the lock is held by somebody else, who releases it at
- * any time, or whose key ends without a word to anybody. One client lives. Others may hang: a wake-up reaches their
- * socket. Or die while the lock is held: the node knows at once that nobody listens. Wake-ups may be lost. Newcomers may ask at any time: they
- * find the queue, do what each who asks does, and are not followed further. Whoever has held the lock does not come again.
+ * All clients wait from the start, in the order of their numbers; the lock is held by somebody else, who releases it
+ * at any time, or whose key ends without a word to anybody. One client lives. Others may hang: a wake-up reaches their
+ * socket. Or die while the lock is held: the node knows at once that nobody listens. Wake-ups may be lost. Newcomers
+ * may ask at any time: they find the queue, do what each who asks does, and are not followed further. Whoever has held
+ * the lock does not come again.
  *
- * A tick is 50 ms. The first in the queue asks every 2 ticks, one of rank r every 5 (r + 1); a place is kept for 8 ticks
- * (time-out and margin) beyond that. A woken one has 3 ticks. Messages take no time.
+ * A tick is 50 ms. The first in the queue asks every 2 ticks, one of rank r every 5 (r + 1); a place is kept for 8
+ * ticks (time-out and margin) beyond that. A woken one has 3 ticks. Messages take no time.
  *
  * Checked: while a client that lives waits, the lock is free for LIMIT ticks at most.
  *
@@ -186,8 +187,10 @@ proctype client(byte c) {
   :: d_step { C.phase == HOLDS ->
        lock = 0; C.phase = AWAY; remove(c); C.promise = 0;
        purge(); wake(); end_script() }
-  :: d_step { C.phase == WAITS && hung < HANG && hung + dead < LAST && begun -> hung++; C.phase = HUNG; C.told = 0; C.due = 0 }
-  :: d_step { C.phase == WAITS && lock != 0 && dead < DIE && hung + dead < LAST && begun -> dead++; C.phase = DEAD; C.told = 0; C.due = 0 }
+  :: d_step { C.phase == WAITS && hung < HANG && hung + dead < LAST && begun ->
+       hung++; C.phase = HUNG; C.told = 0; C.due = 0 }
+  :: d_step { C.phase == WAITS && lock != 0 && dead < DIE && hung + dead < LAST && begun ->
+       dead++; C.phase = DEAD; C.told = 0; C.due = 0 }
   od
 }
 
