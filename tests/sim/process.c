@@ -57,18 +57,15 @@ static uint64_t sim_random(void *context)
   return random_next(&((struct process *)context)->random);
 }
 
-/* The clocks of clients and servers differ, by less than a quarantine: fencing numbers are proposed by this one,
- * and it may say that a node is right which others take for one that is ahead. */
+/* The clocks of clients and servers differ by less than a quarantine: this one proposes fencing numbers, and it may say
+ * that a node is right which others take for one that is ahead. It is never stepped, or it would hide the same step of
+ * a server. */
 static int64_t sim_wall_ns(void *context)
 {
   const struct process *process = context;
   const struct world *world = process->world;
-  if (world->hard)
-    return world->wall_offset + world->now + world->now * world->nodes[0].clock_ppm / 1000000 +
-           process->index % 4 * clocks_apart_ms(world) * MS / 4;
-  if (!world->fenced)
-    return sim_now_ns(context);
-  return server_clock_ms(world, &world->nodes[0]) * MS + process->index % 4 * clocks_apart_ms(world) * MS / 4;
+  return world->wall_offset + world->now + world->now * world->nodes[0].clock_ppm / 1000000 +
+         process->index % 4 * clocks_apart_ms(world) * MS / 4;
 }
 
 static int64_t sim_process(void *context, char *host, size_t size)
