@@ -53,9 +53,6 @@ void fork_child(struct process *process)
   TRACE(world, "process %d goes on as the child of the fork", process->index);
   backing_start(process);
   rlk_client_forked(process->client);
-  for (int i = 0; i < world->node_count; i++)
-    if (process->clock_known_at[i] != parent.clock_known_at[i])
-      process->clock_known_at[i] = 0; /* of a server that runs no more */
   for (int i = 0; i < process->slot_count; i++)
     disown(&process->slots[i], &parent.slots[i]);
 }

@@ -197,8 +197,6 @@ static void boot_behind(struct world *world, struct node *node)
   node->behind_ms = behind_ms;
   node->is_behind = 1;
   node->clock_offset -= behind_ms * MS;
-  for (int i = 0; i < world->process_count; i++)
-    world->processes[i].clock_known_at[node->index] = 0;
   plan_end(world, world->max_ttl_ms * random_in(&world->random, 1, 30) * MS / 20, node, FAULT_BEHIND);
 }
 
@@ -359,14 +357,37 @@ void hard_end(struct world *world)
 
 /* ---- what the guard need not notice (docs/guard.md) ---- */
 
+void hard_read(struct connection *connection)
+{
+  struct heard *heard = &connection->process->heard[connection->link_node];
+  int64_t now = connection->process->world->now;
+  if (!connection->heard_end || connection->read_total < connection->heard_end)
+    return;
+  if (!heard->at || heard->incarnation != connection->setup_incarnation)
+    *heard = (struct heard){.since = now, .incarnation = connection->setup_incarnation, .before = heard->at};
+  heard->at = now;
+  connection->heard_end = 0;
+}
+
+/* A clock was set right that the process had not read before; nor had it, for longer than any lease, heard the server
+ * that ran before. It may read of this vote as late as the lease ends. */
+static int is_set_right_unseen(const struct world *world, const struct node *node, const struct process *process)
+{
+  const struct heard *heard = &process->heard[node->index];
+  int64_t lease = world->last_ttl_ms * MS, max_ttl = world->max_ttl_ms * MS;
+  if (!node->right_at || world->now - node->right_at >= lease * 11 / 10)
+    return 0;
+  if (!heard->at || heard->incarnation != node->incarnation)
+    return !heard->at || world->now + lease - heard->at >= max_ttl;
+  return heard->since > node->right_at && (!heard->before || heard->since - heard->before >= max_ttl);
+}
+
 static int is_excused(const struct world *world, const struct node *node, const struct connection *connection)
 {
-  int64_t known_at = connection->process->clock_known_at[node->index];
   if (node->flipped_at && connection->informed_at < node->flipped_at &&
       world->now - connection->informed_at < (LOOK_MS + 4 * world->ttl_ms) * MS)
     return 1;
-  return node->right_at && world->now - node->right_at < world->last_ttl_ms * MS * 11 / 10 &&
-         (!known_at || known_at > node->right_at);
+  return is_set_right_unseen(world, node, connection->process);
 }
 
 void hard_granted(struct world *world, const struct node *node, const struct connection *connection, int resource,

@@ -30,6 +30,7 @@ void hard_event(struct world *world, const struct event *event);
 /* Before a command: step 1 to 3 of those in the write of a renewal (a key is put back, all are extended, the marker is
  * read), 0 another. */
 void hard_execute(struct world *world, struct node *node, int step);
+void hard_read(struct connection *connection); /* its client has read more */
 /* A key was set: what need not be noticed is excused. */
 void hard_granted(struct world *world, const struct node *node, const struct connection *connection, int resource,
                   const char *token);

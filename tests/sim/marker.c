@@ -180,6 +180,8 @@ static void note_told(const struct request *request, const char *text)
     memcpy(connection->nonce, marker.nonce, sizeof marker.nonce);
   if (!connection->told_end)
     connection->told_end = connection->replies_total + request->reply->end;
+  if (!connection->heard_end)
+    connection->heard_end = connection->replies_total + request->reply->end;
 }
 
 /* No lease is longer than the markers allow that the client has read. */
@@ -218,8 +220,6 @@ void marker_time(struct request *request)
   *first = *first ? *first : request->world->now;
   snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
   stream_append(request->reply, text, strlen(text));
-  if (!request->connection->time_end)
-    request->connection->time_end = request->connection->replies_total + request->reply->end;
 }
 
 int marker_is_asked_for(const struct request *request)

@@ -623,9 +623,7 @@ static void note_read(struct connection *connection)
       key->read_at = world->now;
   }
   backing_read(connection);
-  if (connection->time_end && connection->read_total >= connection->time_end &&
-      !connection->process->clock_known_at[connection->node])
-    connection->process->clock_known_at[connection->node] = world->now;
+  hard_read(connection);
 }
 
 static ssize_t sim_read(struct rlk_link *link, char *data, size_t size)

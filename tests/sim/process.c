@@ -376,7 +376,7 @@ void process_start(struct world *world, int index)
   process->wake_at = -1;
   process->started_at = world->now;
   memset(process->clock_read_at, 0, sizeof process->clock_read_at);
-  memset(process->clock_known_at, 0, sizeof process->clock_known_at);
+  memset(process->heard, 0, sizeof process->heard);
   process->random = random_next(&world->random);
   process->life = ++world->lives;
   process->has_child = process->open_count = 0;

@@ -143,7 +143,7 @@ struct connection {
   uint64_t setup_end;  /* of the replies to the set-up so far, */
   uint64_t other_end;  /* and to the first other request after one that tells; 0: there was none */
   int64_t informed_at; /* when its last INFO was executed */
-  uint64_t time_end;   /* of the reply to its first TIME */
+  uint64_t heard_end;  /* of a reply with the marker that has not been read yet; 0: there is none */
   int64_t written_at;  /* by the clock of its process, when the last bytes were */
   int setup_tells;     /* they name a run_id and role, and have not been read to the end yet */
   int setup_replica;
@@ -318,6 +318,13 @@ struct informed { /* what the last set-up on an address has told */
   uint32_t epoch; /* losses of earlier ones are known */
 };
 
+struct heard {   /* the answers with a marker that were read from an address */
+  int64_t at;    /* the last one; 0: none was */
+  int64_t since; /* the first one of the server as it ran then, */
+  uint32_t incarnation;
+  int64_t before; /* and the last one of the server before; 0: none was */
+};
+
 struct process {
   struct world *world;
   int index;
@@ -351,9 +358,9 @@ struct process {
   int steps_now;        /* steps without time passing */
   int64_t steps_at;
   struct informed informed[NODES_MAX];
-  int64_t clock_known_at[NODES_MAX]; /* the same of the server as it runs now, and the answer was read */
-  int64_t clock_read_at[NODES_MAX];  /* for the first time since it started; 0: not yet */
-  uint32_t open[OPEN_MAX];           /* its connections */
+  struct heard heard[NODES_MAX];
+  int64_t clock_read_at[NODES_MAX]; /* of a node, for the first time since it started; 0: not yet */
+  uint32_t open[OPEN_MAX];          /* its connections */
   int open_count;
   int slot_count;
   struct slot slots[SLOTS_MAX];

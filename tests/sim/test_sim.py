@@ -111,7 +111,6 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "guard-too-short": 233,
     "replace-ends-quarantine": 3607,
     "plan-forgotten": 1921,
-    "own-look-ignored": 80849,
     "marker-of-anybody": 582,
     "no-backoff": 45,
     "no-last-look": 768,
