@@ -49,7 +49,7 @@ static void an_operator_ends_a_quarantine(void **state)
 {
   (void)state;
   have_marker();
-  node.voter->changed_ns = world.now_ns - 1000 * MS; /* this process has seen it lose keys, too */
+  node.voter->changed_ns = world.now_ns - 500 * MS; /* this process has seen it lose keys, too */
   look_and_hear(MARKER("1000", "a1", "20000"));
   assert_true(rlk_guard_waits(&node, world.now_ns));
   look_and_hear(MARKER("0", "a1", "20000"));
@@ -141,24 +141,32 @@ static void another_marker_is_a_loss(void **state)
   assert_int_equal(node.voter->changed_ns, world.now_ns);
 }
 
-static void assert_quarantine_says(const char *words)
+static void assert_quarantine_says(const char *reason, const char *words)
 {
   char said[200];
   struct rlk_text text = rlk_text_in(said, sizeof said);
   rlk_guard_words(&node, &text, world.now_ns);
   assert_string_equal(said, words);
+  assert_string_equal(rlk_guard_reason(&node, world.now_ns), reason);
 }
 
 static void a_quarantine_is_described(void **state)
 {
+  char left[200] = "";
+  struct rlk_text text = rlk_text_in(left, sizeof left);
   (void)state;
+  node.voter->quarantined_until_ns = RLK_NEVER;
+  assert_quarantine_says("lost_keys", "its marker has changed: it may have lost keys");
+  rlk_guard_left_words(&node, &text, world.now_ns);
+  assert_string_equal(left, ""); /* when that ends is not known */
   node.voter->quarantined_until_ns = world.now_ns + 12300 * MS;
   node.voter->mark.since_ms = INT64_C(1700000000000);
-  assert_quarantine_says("quarantined for another 12.3 s: new, or without its keys, since 2023-11-14T22:13:20Z");
+  assert_quarantine_says("new", "quarantined for another 12.3 s: new, or without its keys, since 2023-11-14T22:13:20Z");
   node.voter->step = (struct rlk_step){3100 * MS, 3100 * MS, 0, world.now_ns};
-  assert_quarantine_says("quarantined for another 12.3 s: its clock was stepped forward by 3.1 s");
+  assert_quarantine_says("clock_stepped", "quarantined for another 12.3 s: its clock was stepped forward by 3.1 s");
   node.voter->ahead_until_ns = world.now_ns + 15000 * MS;
-  assert_quarantine_says("quarantined for another 15.0 s: its clock is more than 1 s ahead of the other nodes'");
+  assert_quarantine_says("clock_ahead",
+                         "quarantined for another 15.0 s: its clock is more than 1 s ahead of the other nodes'");
 }
 
 /* Only a marker that was read tells whether the server has lost keys. */

@@ -55,8 +55,8 @@ static const struct {
   const char *cluster;
 } lists[] = {{3, "-"}, {5, "-"}, {3, "b"}, {1, "orders"}};
 
-/* Calls a check with each marker of this server, and the mode. */
-static void with_all(void (*check)(const struct rlk_marker *, int mode))
+/* Calls a check with each marker of this server, and the mode; the server shows its history, or does not. */
+static void with_all_of(void (*check)(const struct rlk_marker *, int mode))
 {
   for (size_t age = 0; age <= sizeof ages_ms / sizeof *ages_ms; age++)
     for (size_t number = 0; number < sizeof numbers_ms / sizeof *numbers_ms; number++)
@@ -69,9 +69,18 @@ static void with_all(void (*check)(const struct rlk_marker *, int mode))
                                  .nonce = "a1",
                                  .max_ttl_ms = numbers_ms[number]};
           snprintf(m.cluster, sizeof m.cluster, "%s", lists[list].cluster);
+          snprintf(m.replid2, sizeof m.replid2, "%s", replid2);
           check(&m, mode);
           check(&m, mode | DRY);
         }
+}
+
+static void with_all(void (*check)(const struct rlk_marker *, int mode))
+{
+  with_all_of(check);
+  replid2 = RLK_REPLID2_NONE;
+  with_all_of(check);
+  replid2 = "";
 }
 
 static struct rlk_planned *plan_for(const struct rlk_marker *m, int mode)
@@ -169,6 +178,7 @@ static void what_is_no_marker_of_this_server_is_told_apart(void **state)
       {"v2 " RUN_ID " 0 3 0 a1 30000", REDLOCK_FOUND_FOREIGN, 0, 0},
   };
   (void)state;
+  replid2 = RLK_REPLID2_NONE;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int mode = NEW; mode <= REPLACE; mode++) {
       struct rlk_planned *p = see(0, cases[i].marker, mode);
@@ -181,6 +191,7 @@ static void what_is_no_marker_of_this_server_is_told_apart(void **state)
       else if (is_wanted)
         assert_true(p->wanted.since_ms == 0 && !p->wanted.run_id[0]);
     }
+  replid2 = "";
 }
 
 static void replace_adds_the_history_that_a_marker_lacks(void **state)
@@ -198,6 +209,21 @@ static void replace_adds_the_history_that_a_marker_lacks(void **state)
   assert_int_equal(p->did, REDLOCK_DID_REPLACED);
   assert_string_equal(p->wanted.replid2, "0123456789abcdef");
   assert_string_equal(p->wanted.nonce, "a1");
+}
+
+/* A server forgets it when no replica has been there for long. */
+static void replace_keeps_the_history_that_a_marker_names(void **state)
+{
+  static const char *const shown[] = {"", RLK_REPLID2_NONE, "0123456789abcdef"};
+  (void)state;
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    struct rlk_planned *p;
+    replid2 = shown[i];
+    p = see(0, "v2 " RUN_ID " 0 3 0 a1 20000 - 0123456789abcdef", REPLACE);
+    assert_int_equal(rlk_plan_make(&plan, 1, &common, REPLACE), 1);
+    assert_string_equal(p->wanted.replid2, "0123456789abcdef");
+  }
+  replid2 = "";
 }
 
 static void new_ones_are_registered_only_if_all_are(void **state)
@@ -261,6 +287,7 @@ int main(void)
       cmocka_unit_test(a_quarantine_is_named_beside_all_else),
       cmocka_unit_test(what_is_no_marker_of_this_server_is_told_apart),
       cmocka_unit_test(replace_adds_the_history_that_a_marker_lacks),
+      cmocka_unit_test(replace_keeps_the_history_that_a_marker_names),
       cmocka_unit_test(new_ones_are_registered_only_if_all_are),
       cmocka_unit_test(a_dry_call_plans_one_subject),
       cmocka_unit_test(a_plan_stands_while_the_server_shows_the_same),
