@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import rl
-from guarding import GUARDED, MARKER, bootstrapped, granted_to_another, taken_once
+from guarding import GUARDED, MARKER, bootstrap, bootstrapped, granted_to_another, taken_once
 from helpers import spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
@@ -90,8 +90,55 @@ def test_a_lapsed_lease_does_not_count_in_a_quarantine(make_cluster, make_client
     assert lock.extend() == rl.LOST
 
 
-@pytest.mark.parametrize("change", ["a first replica", "no backlog", "redis-cli --rdb", "restart from RDB",
-                                    "REPLICAOF"])
+def partial_syncs(master):
+    """How many replicas were given what they had missed, and not all data."""
+    return int(master.info("stats")["sync_partial_ok"])
+
+
+def follow_in_part(replica, master):
+    before = partial_syncs(master)
+    replica.replica_of(master)
+    assert partial_syncs(master) == before + 1, "all data were sent"
+
+
+def test_a_failover_there_and_back_with_partial_syncs_is_seen(make_cluster, make_client):
+    """The old primary keeps its run id, its data and its marker, but for the key that was lost meanwhile."""
+    old, new = make_cluster(2).nodes
+    minute = dict(max_ttl_ms=60000, ttl_ms=60000)
+    bootstrapped([old.url], **minute)
+    first, second = (make_client([old.url], **dict(GUARDED, **minute)).lock() for _ in range(2))
+    assert first.acquire(0) == OK
+    marker = old.get(MARKER)
+    new.replica_of(old)
+    new.replica_of(None)
+    follow_in_part(old, new)
+    assert second.acquire(0) == NO_QUORUM and "replica" in second.message, second.message
+    new.command("DEL", "r")
+    eventually(lambda: old.get("r") is None, 30, "the primary's stream has arrived")
+    assert old.get(MARKER) == marker
+    old.replica_of(None)
+    follow_in_part(new, old)
+    eventually(lambda: second.acquire(0) == NO_QUORUM and "quarantined" in second.message, 30, "it is asked again")
+    assert first.validity_ms > 0 and old.get("r") is None and old.get(MARKER) != marker
+
+
+def test_a_primary_that_its_former_one_follows_goes_on_to_vote(make_cluster, make_client):
+    former, server = make_cluster(2).nodes
+    bootstrapped([former.url])
+    server.replica_of(former)
+    server.replica_of(None)
+    lock = make_client([server.url], **GUARDED).lock()
+    assert lock.acquire(0) == NO_QUORUM and "quarantined" in lock.message, lock.message
+    bootstrapped([server.url])
+    marker = server.get(MARKER)
+    follow_in_part(former, server)
+    server.kill_clients()
+    assert lock.acquire(5000) == OK and server.get(MARKER) == marker, lock.message
+    assert bootstrap([former.url])[1][0][0] == "left_alone" and former.get(MARKER) == marker
+
+
+@pytest.mark.parametrize("change", ["a first replica", "a replica that comes back", "no backlog", "redis-cli --rdb",
+                                    "restart from RDB", "REPLICAOF"])
 def test_only_a_replica_meanwhile_is_another_server(make_cluster, guarded, tmp_path, change):
     """A server is another one if it was a replica meanwhile; replicas of its own change nothing."""
     master, other = make_cluster(2, config={"repl-backlog-ttl": 1, "repl-timeout": 5}).nodes
@@ -99,6 +146,10 @@ def test_only_a_replica_meanwhile_is_another_server(make_cluster, guarded, tmp_p
     marker = master.get(MARKER)
     if change == "a first replica":
         other.replica_of(master)
+    elif change == "a replica that comes back":
+        other.replica_of(master)
+        master.command("CLIENT", "KILL", "TYPE", "replica")
+        eventually(lambda: partial_syncs(master) == 1, 30, "it goes on where it was")
     elif change == "no backlog":
         other.replica_of(master)
         other.replica_of(None)

@@ -94,6 +94,7 @@ def test_nodes_that_are_stepped_otherwise_are_quarantined(make_clocked, guarded,
         server.step(seconds)
     assert lock.acquire(0) == NO_QUORUM, lock.message
     spin(client, lambda: sum(not node["votes"] for node in client.describe()["nodes"]) == sum(s > 0 for s in steps), 2)
+    assert not any("this machine" in event["detail"] for event in client.events())
 
 
 def test_a_holder_whose_leases_have_ended_has_lost_its_lock(make_clocked, guarded):
