@@ -63,6 +63,14 @@ def test_new_is_for_new_deployments_only(make_cluster):
     assert [node[0] for node in bootstrap(urls)[1]] == ["nothing", "registered", "nothing"]
 
 
+def test_new_registers_nothing_beside_a_refused_node(make_cluster):
+    servers = make_cluster(3, bootstrapped=False).nodes
+    servers[2].replica_of(servers[0])
+    status, nodes = bootstrap([server.url for server in servers], NEW)
+    assert status == OK and [node[0] for node in nodes] == 3 * ["left_alone"] and "a replica" in nodes[2][3]
+    assert [server.get(MARKER) for server in servers] == 3 * [None]
+
+
 def new_status(urls, **options):
     started = time.monotonic()
     status, nodes = bootstrap(urls, NEW, **options)
@@ -106,7 +114,10 @@ def test_new_waits_for_another_one_at_work(make_cluster):
     assert status == OK and words == 3 * ["votes"]
     servers[1].flush()  # nobody is at work: nothing is written
     status, words, took_s = new_status(urls)
-    assert status == OK and words == ["votes", "is new or has lost its keys", "votes"] and took_s > 1.9
+    assert status == OK and words == ["votes", "is new or has lost its keys", "votes"] and 1.9 < took_s < 15
+    bootstrap(urls, REPLACE)
+    looks = servers[1].calls("hello")
+    assert bootstrap(urls, REPLACE)[1][1][0] == "left_alone" and servers[1].calls("hello") == looks + 1
     assert servers[1].get(MARKER) is None
 
 
@@ -117,6 +128,11 @@ def test_a_quarantined_node_is_registered(server, make_client):
     status, nodes = bootstrap([server.url], YES | DRY, max_ttl_ms=60000)
     assert status == OK and re.fullmatch(r"is quarantined for another (\d+ s|1 min)", nodes[0][3])
     assert bootstrap([server.url], max_ttl_ms=60000)[1][0][:3] == ("registered", True, 60000)
+
+
+def test_the_ttl_of_leases_may_be_above_the_number(server):
+    """It takes none; a script that names a small number need not name a TTL."""
+    assert bootstrap([server.url], max_ttl_ms=3000, ttl_ms=9000) == (OK, [("registered", True, 3000, "votes")])
 
 
 @pytest.mark.parametrize("marker, words", [
