@@ -187,9 +187,11 @@ static void step_forward(struct world *world, struct node *node, int64_t step_ms
   node->clock_offset += step_ms * MS;
 }
 
+/* Half of the processes do not reach it before it is set right: all they see is that it is another server. */
 static void boot_behind(struct world *world, struct node *node)
 {
   int64_t behind_ms = world->max_ttl_ms * random_in(&world->random, 5, 50) / 5;
+  int64_t duration = world->max_ttl_ms * random_in(&world->random, 1, 30) * MS / 20;
   if (!is_up(node) || server_clock_ms(world, node) < 2 * behind_ms)
     return;
   nemesis_boot(world, node, 1, random_in(&world->random, 1, 50) * MS);
@@ -197,7 +199,10 @@ static void boot_behind(struct world *world, struct node *node)
   node->behind_ms = behind_ms;
   node->is_behind = 1;
   node->clock_offset -= behind_ms * MS;
-  plan_end(world, world->max_ttl_ms * random_in(&world->random, 1, 30) * MS / 20, node, FAULT_BEHIND);
+  for (int i = 0; i < world->process_count; i++)
+    if (random_in(&world->random, 0, 1))
+      take_away(world, i, node->index, world->now, world->now + duration, 0);
+  plan_end(world, duration, node, FAULT_BEHIND);
 }
 
 static void set_right(struct world *world, struct node *node)

@@ -43,7 +43,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "no-guard": 1500,
     "guard-too-short": 3000,
     "lapsed-count": 1000,
-    "own-look-ignored": 3000,
+    "own-look-ignored": 600,
     "marker-not-checked": 3000,
     "clock-step-ignored": 3000,
     "clocks-at-set-up": 300,
