@@ -333,7 +333,11 @@ def test_new_leaves_nodes_alone_that_were_restarted(redlock, make_cluster):
 
 
 def test_new_leaves_nodes_alone_where_a_program_was_first(redlock, nodes):
-    assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == UNAVAILABLE
+    def all_are_registered():
+        assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == UNAVAILABLE
+        return None not in markers(nodes)
+
+    eventually(all_are_registered, 30, "a majority has answered at once, and the rest another time")
     done = redlock("bootstrap", "--new", "--max-ttl", "1m")
     assert done.returncode == 0 and "used before" not in done.stderr
     assert re.fullmatch(r"(.*: left alone: votes in (\d+ s|1 min)\n){5}", done.stdout)
