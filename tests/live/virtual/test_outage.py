@@ -12,25 +12,15 @@ from testing import eventually
 PLAIN = {"node_timeout_ms": "auto", "ttl_ms": 10000}
 
 
-@pytest.fixture
-def stall():
-    """stall(nodes, ms): the nodes stop now and go on after that time."""
-    calls = []
-
-    def go_on(nodes, ms):
-        time.sleep(ms / 1000)
-        for node in nodes:
-            node.cont()
-
-    def start(nodes, ms):
-        for node in nodes:
-            node.stop()
-        calls.append(Call(go_on, nodes, ms))
-        return calls[-1]
-
-    yield start
-    for call in calls:
-        call.join()
+def in_stall(nodes, ms, function, *args):
+    """The result of a blocking call at whose beginning the nodes hang; after that time they go on."""
+    for node in nodes:
+        node.stop()
+    call, end_ms = Call(function, *args), now_ms() + ms
+    eventually(lambda: now_ms() >= end_ms or not call.is_alive())
+    for node in nodes:
+        node.cont()
+    return call.join()
 
 
 def tries(call, wanted, times=10):
@@ -59,13 +49,11 @@ def test_locks_work_over_slow_networks(nodes, make_client, proxy, rtt_ms):
 
 
 @pytest.mark.parametrize("ms", [100, 300])
-def test_a_stall_of_all_nodes_fails_no_attempt(nodes, make_client, stall, ms):
+def test_a_stall_of_all_nodes_fails_no_attempt(nodes, make_client, ms):
     lock = make_client(nodes.urls, **PLAIN).lock()
 
     def attempt():
-        ending = stall(nodes, ms)
-        status = lock.acquire(0)
-        ending.join()
+        status = in_stall(nodes, ms, lock.acquire, 0)
         if status == OK:
             assert lock.release() == OK
         return status
@@ -73,12 +61,11 @@ def test_a_stall_of_all_nodes_fails_no_attempt(nodes, make_client, stall, ms):
     assert tries(attempt, OK) == OK, lock.message
 
 
-def test_a_stall_does_not_end_an_extension(nodes, make_client, stall):
+def test_a_stall_does_not_end_an_extension(nodes, make_client):
     """Nor does one that is longer than the time-out of an attempt."""
     lock = make_client(nodes.urls, **PLAIN).lock()
     assert lock.acquire() == OK
-    stall(nodes, 1500)
-    assert lock.extend(30000) == OK, lock.message
+    assert in_stall(nodes, 1500, lock.extend, 30000) == OK, lock.message
     assert lock.validity_ms > 15000
     assert lock.release() == OK
 
@@ -144,10 +131,9 @@ def test_a_busy_lock_is_no_outage(nodes, make_client):
     assert now_ms() - begun >= 1500
 
 
-def test_one_attempt_is_not_bounded_by_it(nodes, make_client, stall):
+def test_one_attempt_is_not_bounded_by_it(nodes, make_client):
     lock = make_client(nodes.urls, outage_wait_ms=0).lock()
-    stall(nodes, 500)
-    assert lock.acquire(0) == OK, lock.message
+    assert in_stall(nodes, 500, lock.acquire, 0) == OK, lock.message
     assert lock.release() == OK
 
 

@@ -7,6 +7,7 @@ import rl
 from guarding import GUARDED, MARKER, bootstrapped
 from helpers import Call, evict, finish, follow, lead, refused, spin, waits_told
 from rl import OK, REFUSED_CONFIG
+from testing import eventually
 
 
 @pytest.mark.parametrize("wait_ms, outage_wait_ms, least_s", [(-1, 500, 0.5), (500, -1, 0.5), (0, -1, 0)])
@@ -51,19 +52,16 @@ def test_a_replica_beside_a_mistake_may_pass(make_cluster, make_client):
     assert finish(lock, 90) == OK, lock.message
 
 
-def lead_later(node, in_s):
-    time.sleep(in_s)
-    lead(node)
-
-
 def test_a_wait_that_begins_in_a_failover_is_served(make_cluster, make_client):
-    """One address leads to a replica for 1.5 s, and then to the server that was promoted."""
+    """One address leads to a replica, which is promoted when it has refused."""
     replica = make_cluster(1)[0]
     follow(replica)
     lock = make_client([replica.url]).lock()
-    promotion = Call(lead_later, replica, 1.5)
-    assert lock.acquire(60000) == OK, lock.message
-    promotion.join()
+    waiting = Call(lock.acquire, 60000)
+    eventually(lambda: refused(lock, 1), 30, "the replica refuses")
+    assert waiting.is_alive()
+    lead(replica)
+    assert waiting.join() == OK, lock.message
 
 
 @pytest.mark.new_nodes
