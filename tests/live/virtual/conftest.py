@@ -28,6 +28,7 @@ if world.LIBRARY:
     import servers as serving
     import testing.fake
     import testing.wait
+    import world_paths
 
     world.enter(common, helpers, queueing, testing.fake, testing.wait)
     queueing.OVERSLEPT_MS = float("inf")  # nobody is late for a turn: the order is exact
@@ -57,11 +58,11 @@ if world.LIBRARY:
 
     @pytest.fixture
     def proxy(_begin_world, servers):
-        return lambda target, **how: servers.add_proxy(world.Proxy(target, **how), target)
+        return lambda target, **how: servers.add_proxy(world_paths.Proxy(target, **how), target)
 
     @pytest.fixture
     def fake_server(_begin_world, servers):
-        return lambda *args, **how: servers.add_fake(world.FakeServer(*args, **how))
+        return lambda *args, **how: servers.add_fake(world_paths.FakeServer(*args, **how))
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(item, call):

@@ -5,6 +5,7 @@ import world
 from common import now_ms
 from rl import BUSY, OK, State, lapsing
 from world import Broken, Call, select, time
+from world_paths import Proxy
 
 
 def test_an_unknown_command_ends_the_case_with_its_name(nodes):
@@ -25,7 +26,7 @@ def test_a_script_without_end_ends_the_case(nodes):
 def test_what_the_world_lacks_ends_the_case(nodes, make_cluster, proxy):
     relay = proxy(nodes[0])
     with pytest.raises(Broken, match="has proxies before nodes only"):
-        world.Proxy(relay)
+        Proxy(relay)
     with pytest.raises(Broken, match="looks at no replies"):
         relay.at("SET", "r", relay.hold, direction="down")
     with pytest.raises(Broken, match="has no servers with unix"):
