@@ -103,8 +103,11 @@ size_t path_pass(int connection, uint32_t serial, size_t size);
 /* ---- server.c ---- */
 
 void execute_request(struct request *request);
-void count_command(const struct request *request, const char *name);
 void start_server(int index);
 void boot_server(int index, enum boot how);
+
+/* ---- info.c ---- */
+
+void count_command(const struct request *request, const char *name);
 
 #endif
