@@ -1,4 +1,4 @@
-"""What the tests of all parts share: other people's keys, the clock, and patience with a machine that is busy."""
+"""What the tests of all parts share: keys of others, refusals, clocks, and patience with a machine that is busy."""
 
 import time
 
@@ -30,6 +30,20 @@ def occupy(nodes, resource="r", ttl_ms=30000, token=FOREIGN):
     """Somebody else's key on these nodes."""
     for node in nodes:
         node.set(resource, token, px=ttl_ms)
+
+
+def follow(node):
+    """It becomes the replica of a master that is nowhere, until lead()."""
+    node.command("REPLICAOF", "127.0.0.1", 1)
+
+
+def lead(node):
+    node.command("REPLICAOF", "NO", "ONE")
+
+
+def evict(node):
+    node.config_set("maxmemory-policy", "allkeys-lru")
+    node.config_set("maxmemory", "100mb")
 
 
 def now_ms():

@@ -17,6 +17,10 @@ def members(node, key=QUEUE):
         return []
 
 
+def subscribers(nodes):
+    return [row for node in nodes for row in node.clients() if row.get("sub", "0") != "0"]
+
+
 def time_of(node):
     """Its clock, in us."""
     seconds, micros = map(int, node.command("TIME"))

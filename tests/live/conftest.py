@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 
 import rl  # noqa: E402
 from clocks import Clocks  # noqa: E402
-from guarding import guarded  # noqa: E402, F401
+from guarding import guarded, server  # noqa: E402, F401
 from helpers import held_everywhere  # noqa: E402
 from queueing import held, home_of_r, queued  # noqa: E402, F401
 from servers import Servers  # noqa: E402
@@ -62,16 +62,18 @@ def fake_server(servers):
 
 
 @pytest.fixture
-def make_client(servers, are_new):
-    """rl.Client with generous time-outs, and without holder_info, since many tests count what is sent; options override
-    that. Its nodes are bootstrapped for it unless it names a guard, and it is connected to all that can be unless
-    settle=False."""
+def make_client(request, servers, are_new):
+    """rl.Client with generous time-outs, and without holder_info unless the test has that mark, since many tests count
+    what is sent; options override that. Its nodes are bootstrapped for it unless it names a guard, and it is connected
+    to all that can be unless settle=False."""
     made = []
+    tells = request.node.get_closest_marker("holder_info") is not None
+    default = {**rl.GENEROUS_TIMEOUTS, "holder_info": "true" if tells else "false"}
 
     def make(nodes=None, settle=True, **options):
         if nodes is not None and not are_new and "guard" not in options:
             servers.bootstrap_for(nodes.split(",") if isinstance(nodes, str) else nodes, options)
-        client = rl.Client(nodes, **{**rl.GENEROUS_TIMEOUTS, "holder_info": "false", **options})
+        client = rl.Client(nodes, **{**default, **options})
         made.append(client)
         if settle:
             eventually(client.settled, 60, "all nodes are connected or known to be unusable")
@@ -100,10 +102,10 @@ def make_clocked(make_cluster, tmp_path):
     clocks = Clocks(tmp_path)
 
     def make(count, **cluster):
-        servers = make_cluster(count, server=clocks.servers(count), **cluster).nodes
-        for server in servers:
-            server.step = functools.partial(clocks.step, server)
-        return servers
+        made = make_cluster(count, server=clocks.servers(count), **cluster).nodes
+        for node in made:
+            node.step = functools.partial(clocks.step, node)
+        return made
 
     return make
 

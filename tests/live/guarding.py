@@ -51,6 +51,12 @@ def history_of(server):
 
 
 @pytest.fixture
+def server(make_cluster):
+    """One node."""
+    return make_cluster(1).nodes[0]
+
+
+@pytest.fixture
 def guarded(make_client):
     """guarded(servers, **options): a client with the guard; the first one says before that no lock is live."""
     begun = []

@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 
 import rl
-from common import FOREIGN, now_ms, occupy  # noqa: F401
+from common import FOREIGN, evict, follow, lead, now_ms, occupy  # noqa: F401
 from testing import eventually
 
 HERE = Path(__file__).parent
@@ -175,20 +175,6 @@ def inspected(client, resource="r"):
     assert lock.start(rl.INSPECT) == rl.OK
     finish(lock)
     return lock
-
-
-def follow(node):
-    """It becomes the replica of a master that is nowhere, until lead()."""
-    node.command("REPLICAOF", "127.0.0.1", 1)
-
-
-def lead(node):
-    node.command("REPLICAOF", "NO", "ONE")
-
-
-def evict(node):
-    node.config_set("maxmemory-policy", "allkeys-lru")
-    node.config_set("maxmemory", "100mb")
 
 
 def waits_told(client):

@@ -32,10 +32,6 @@ def warnings(client):
     return [event for event in client.events() if event["event"] == "warning"]
 
 
-def subscribers(nodes):
-    return [row for node in nodes for row in node.clients() if row.get("sub", "0") != "0"]
-
-
 def stand_before(node, promise_us, ago_us=1000000000):
     """Places of three waiters that came ago_us earlier and have promised to ask again."""
     now = time_of(node)
@@ -111,7 +107,7 @@ def queued(nodes, make_client):
 @pytest.fixture
 def held(hold):
     """A lock that another client holds."""
-    return hold(**LONG)
+    return hold(client_name="worker-7", **LONG)
 
 
 @pytest.fixture

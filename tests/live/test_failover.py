@@ -15,11 +15,6 @@ from testing import eventually
 pytestmark = pytest.mark.new_nodes
 
 
-@pytest.fixture
-def server(make_cluster):
-    return make_cluster(1).nodes[0]
-
-
 class Balancer:
     """Keeps its clients' connections and passes what they send to another server from one moment on."""
 

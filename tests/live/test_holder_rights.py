@@ -10,16 +10,7 @@ from rl import BUSY, OK
 from testing import eventually
 from testing.wait import in_time
 
-
-@pytest.fixture
-def make_client(make_client):
-    """With holder_info, as by default."""
-    return lambda nodes=None, **options: make_client(nodes, **dict({"holder_info": "true"}, **options))
-
-
-@pytest.fixture
-def held(hold):
-    return hold(client_name="worker-7", **LONG)
+pytestmark = pytest.mark.holder_info
 
 
 def few(nodes, *rules):

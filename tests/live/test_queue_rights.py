@@ -4,19 +4,10 @@ import pytest
 import rl
 from common import now_ms
 from helpers import spin
-from queueing import (
-    BEFORE_LAPSE_S,
-    GENEROUS_WAIT_MS,
-    LONG,
-    OVERSLEPT_MS,
-    Turns,
-    freeze_promises,
-    make_waiters_recheck,
-    places,
-    warnings,
-)
+from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, OVERSLEPT_MS, Turns, places, warnings
 from rl import BUSY, OK
 from testing import eventually
+from waiters import freeze_promises, make_waiters_recheck
 
 
 def allow(nodes, *rules):

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import libredlock
+from common import follow, lead
 from libredlock import aio
 from libredlock._thread_election import Seat
 from libredlock.testing import eventually
@@ -25,14 +26,6 @@ def in_thread(call):
     return thread
 
 
-def follow(node):
-    node.command("REPLICAOF", "127.0.0.1", 1)
-
-
-def promote(node):
-    node.command("REPLICAOF", "NO", "ONE")
-
-
 def rotate(node):
     node.command("ACL", "SETUSER", "few", "resetpass", ">new")
     node.command("CLIENT", "KILL", "USER", "few")
@@ -42,7 +35,7 @@ def rotate_back(node):
     node.command("ACL", "SETUSER", "few", "resetpass", ">p")
 
 
-REFUSALS = pytest.mark.parametrize("refuse, mend", [(follow, promote), (rotate, rotate_back)],
+REFUSALS = pytest.mark.parametrize("refuse, mend", [(follow, lead), (rotate, rotate_back)],
                                    ids=["replica", "password"])
 # A server that was promoted is in quarantine for max_ttl; other locks than elections give up after outage_wait.
 STANDS_BY = {**GENEROUS_TIMEOUTS, **lapsing(4), "max_ttl": 4, "outage_wait": 1}

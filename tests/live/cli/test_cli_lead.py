@@ -19,6 +19,7 @@ from command import (
     pid_in,
     read_until,
 )
+from common import evict, follow, lead
 from testing import eventually
 
 # A lease that a busy machine renews in time, and that is lost soon when no node answers.
@@ -176,19 +177,9 @@ def test_what_cannot_be_run_ends_it(redlock, nodes):
 
 def test_refused_nodes_end_it(redlock, nodes):
     for node in nodes:
-        node.config_set("maxmemory", "100mb")
-        node.config_set("maxmemory-policy", "allkeys-lru")
+        evict(node)
     done = redlock("lead", "scheduler", "--", "true")
     assert done.returncode == REFUSED_CONFIG and "maxmemory-policy" in done.stderr
-
-
-def follow(node):
-    node.command("REPLICAOF", "127.0.0.1", 1)
-
-
-def evict(node):
-    node.config_set("maxmemory", "100mb")
-    node.config_set("maxmemory-policy", "allkeys-lru")
 
 
 def user(*rules):
@@ -201,7 +192,7 @@ def rotate(node):
 
 
 @pytest.mark.parametrize("refuse, mend, words", [
-    (follow, lambda node: node.command("REPLICAOF", "NO", "ONE"), "replica"),
+    (follow, lead, "replica"),
     (evict, lambda node: node.config_set("maxmemory-policy", "noeviction"), "evicts"),
     (rotate, user(">p"), "WRONGPASS"),
     (user("-set"), user("+set"), "permissions"),

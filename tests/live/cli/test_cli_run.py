@@ -30,6 +30,7 @@ from command import (
     process_state,
     read_until,
 )
+from common import follow, lead
 from testing import eventually
 
 # A lease that a busy machine renews in time, and that is lost soon when no node answers.
@@ -456,8 +457,8 @@ def test_a_wrong_password_ends_it_at_once(redlock, nodes):
 def test_a_job_that_begins_in_a_failover_runs(redlock, nodes):
     """A majority of the addresses leads to replicas for 1.5 s, and then to the servers that were promoted."""
     for node in nodes.nodes[:3]:
-        node.command("REPLICAOF", "127.0.0.1", 1)
-    promotion = threading.Timer(1.5, lambda: [node.command("REPLICAOF", "NO", "ONE") for node in nodes.nodes[:3]])
+        follow(node)
+    promotion = threading.Timer(1.5, lambda: [lead(node) for node in nodes.nodes[:3]])
     promotion.start()
     done = redlock("run", "x", "--", "echo", "done")
     promotion.join()
@@ -466,7 +467,7 @@ def test_a_job_that_begins_in_a_failover_runs(redlock, nodes):
 
 def test_replicas_that_stay_end_a_wait_as_an_outage_does(redlock, nodes):
     for node in nodes.nodes[:3]:
-        node.command("REPLICAOF", "127.0.0.1", 1)
+        follow(node)
     began = time.monotonic()
     done = redlock("run", "--wait", "forever", "--outage-wait", "1s", "x", "--", "true")
     assert done.returncode == REFUSED_CONFIG and "a replica" in done.stderr

@@ -27,11 +27,6 @@ from testing import eventually
 pytestmark = pytest.mark.new_nodes
 
 
-@pytest.fixture
-def server(make_cluster):
-    return make_cluster(1).nodes[0]
-
-
 def test_bootstrap_is_idempotent(make_cluster):
     servers = make_cluster(3, bootstrapped=False).nodes
     urls = [server.url for server in servers]

@@ -1,4 +1,5 @@
 """Setting what is left of a lease, also to less; and removing a lock by force."""
+import pytest
 
 import rl
 from helpers import FOREIGN, finish, lapse, occupy, spin
@@ -45,16 +46,23 @@ def test_an_extension_afterwards_counts_in_full(hold):
     assert lock.release() == OK
 
 
-def test_a_shorter_lease_counts_from_the_call(nodes, proxy, hold):
-    """Two of three requests are on their way and may be executed at any time."""
-    proxies = [proxy(node) for node in nodes.nodes[:3]]
-    lock = hold(proxies, ttl_ms=30000)
-    for p in proxies[1:]:
+@pytest.fixture
+def shortening(nodes, proxy, hold):
+    """A lock that is being shortened to 20 s, and the proxies at which two of three requests are held: they may be
+    executed at any time."""
+    first, *others = [proxy(node) for node in nodes.nodes[:3]]
+    lock = hold([first, *others], ttl_ms=30000)
+    for p in others:
         p.hold()
     assert lock.start(rl.EXPIRE, 20000) == OK
+    return lock, others
+
+
+def test_a_shorter_lease_counts_from_the_call(shortening):
+    lock, proxies = shortening
     assert lock.validity_ms <= 20000
     assert lock.cancel() == OK and lock.validity_ms <= 20000
-    for p in proxies[1:]:
+    for p in proxies:
         p.go()
     assert lock.release() == OK
 
@@ -70,22 +78,18 @@ def test_shorter_lease_counts_at_once_if_no_node_answers(make_cluster, hold):
     assert lock.cancel() == OK and lock.validity_ms <= 20000
 
 
-def test_a_lost_shortening_limits_every_later_extension(nodes, proxy, hold):
+def test_a_lost_shortening_limits_every_later_extension(nodes, shortening):
     """Its connection broke: the server may execute it after any extension that follows on the next one."""
-    proxies = [proxy(node) for node in nodes.nodes[:3]]
-    lock = hold(proxies, ttl_ms=30000)
-    for p in proxies[1:]:
-        p.hold()
-    assert lock.start(rl.EXPIRE, 20000) == OK
-    spin(lock.client, lambda: all(b"PEXPIRE" in p.held_bytes() for p in proxies[1:]), what="two requests are held")
+    lock, proxies = shortening
+    spin(lock.client, lambda: all(b"PEXPIRE" in p.held_bytes() for p in proxies), what="two requests are held")
     assert lock.cancel() == OK
-    for p in proxies[1:]:
+    for p in proxies:
         p.drop(late=True)
         p.go()
     assert lock.extend(30000) == OK, lock.message
     assert min(node.pttl("r") for node in nodes.nodes[:3]) > 20000
     assert lock.validity_ms <= 20000
-    for p in proxies[1:]:
+    for p in proxies:
         p.deliver()
     eventually(lambda: all(node.pttl("r") <= 20000 for node in nodes.nodes[1:3]), what="they are executed late")
     assert lock.release() == OK

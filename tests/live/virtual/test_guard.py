@@ -17,11 +17,6 @@ pytestmark = pytest.mark.new_nodes
 
 
 @pytest.fixture
-def server(make_cluster):
-    return make_cluster(1).nodes[0]
-
-
-@pytest.fixture
 def first(server, guarded):
     lock = guarded([server]).lock()
     assert lock.acquire(0) == OK, lock.message

@@ -9,13 +9,14 @@ import pytest
 import rl
 from common import occupy
 from helpers import finish, held_everywhere, inspected, lapse, spin
-from queueing import places
+from queueing import LONG, places
 from rl import BUSY, OK, PENDING
 from testing import eventually
 from testing.wait import in_time
 
+pytestmark = pytest.mark.holder_info
+
 HOST = socket.gethostname()
-LONG = {"ttl_ms": 30000}
 
 
 def entries(node):
@@ -26,17 +27,6 @@ def of(lock):
     """Its holder, without the time."""
     found = lock.held_by
     return found and (found["client_name"], found["host"], found["pid"])
-
-
-@pytest.fixture
-def make_client(make_client):
-    """With holder_info, as by default."""
-    return lambda nodes=None, **options: make_client(nodes, **dict({"holder_info": "true"}, **options))
-
-
-@pytest.fixture
-def held(hold):
-    return hold(client_name="worker-7", **LONG)
 
 
 ME = ("worker-7", HOST, os.getpid())

@@ -20,11 +20,6 @@ from testing import eventually
 pytestmark = pytest.mark.new_nodes
 
 
-@pytest.fixture
-def server(make_cluster):
-    return make_cluster(1).nodes[0]
-
-
 @pytest.mark.parametrize("marker, words", [
     ("something else", "libredlock:m is not a marker of this library"),
     ("v1 {run_id} 0 1 00 4000 4000 4000 4000",

@@ -12,11 +12,6 @@ from testing import eventually
 pytestmark = pytest.mark.new_nodes
 
 
-@pytest.fixture
-def server(make_cluster):
-    return make_cluster(1).nodes[0]
-
-
 # ---- the marker behind an extension ----
 
 @pytest.mark.parametrize("kind", [{}, {"shared": "true"}, {"fence": "true"}], ids=["plain", "shared", "fenced"])

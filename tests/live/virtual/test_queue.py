@@ -7,26 +7,19 @@ import pytest
 import rl
 from common import now_ms, occupy
 from helpers import Call, spin
-from queueing import (
-    BEFORE_LAPSE_S,
-    GENEROUS_WAIT_MS,
-    LONG,
-    OVERSLEPT_MS,
-    PROMISES,
-    QUEUE,
-    Turns,
-    freeze_promises,
-    home,
-    make_waiters_recheck,
-    members,
-    places,
-    places_be,
-    stand_before,
-    subscribers,
-)
+from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, OVERSLEPT_MS, Turns, home, places, places_be, stand_before
 from rl import BUSY, CANCELLED, GENEROUS_TIMEOUTS, LOST, NO_QUORUM, OK, PENDING
 from testing import eventually
-from waiters import asked_for_a_queue, disagree_about_home
+from waiters import (
+    PROMISES,
+    QUEUE,
+    asked_for_a_queue,
+    disagree_about_home,
+    freeze_promises,
+    make_waiters_recheck,
+    members,
+    subscribers,
+)
 
 # ---- the order
 

@@ -7,24 +7,10 @@ import pytest
 import rl
 from common import now_ms, occupy
 from helpers import Call, Pulse, spin
-from queueing import (
-    BEFORE_LAPSE_S,
-    GENEROUS_WAIT_MS,
-    LONG,
-    PROMISES,
-    QUEUE,
-    Turns,
-    home,
-    members,
-    places,
-    places_be,
-    stand_before,
-    subscribers,
-    time_of,
-    warnings,
-)
+from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places, places_be, stand_before, warnings
 from rl import BUSY, LOST, OK, lapsing
 from testing import eventually
+from waiters import PROMISES, QUEUE, members, subscribers, time_of
 
 
 def promised_by(node, places):

@@ -5,22 +5,10 @@ import pytest
 import rl
 from common import now_ms, occupy
 from helpers import Pulse, spin
-from queueing import (
-    BEFORE_LAPSE_S,
-    GENEROUS_WAIT_MS,
-    LONG,
-    PROMISES,
-    QUEUE,
-    Turns,
-    home,
-    members,
-    places,
-    places_be,
-    subscribers,
-    time_of,
-)
+from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places, places_be
 from rl import BUSY, NO_QUORUM, OK, PENDING
 from testing import eventually
+from waiters import PROMISES, QUEUE, members, subscribers, time_of
 
 FENCE = "libredlock:f:r"
 FENCED = dict(LONG, fence="true", outage_wait_ms=GENEROUS_WAIT_MS)
