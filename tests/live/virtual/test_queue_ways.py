@@ -109,6 +109,7 @@ def test_a_waiter_too_far_away_for_its_time_outs_takes_no_place(nodes, held, pro
     turns, _ = queued(2)
     tries_on(client)
     places_be(nodes, 2)
+    spin(client, lambda: not any(node["owed"] for node in client.describe()["nodes"]), what="its SETs are answered")
     turns.serve(held)
     assert lock.cancel() == OK
 
