@@ -20,7 +20,7 @@ def text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
-def test_prints_the_token_and_leaves_the_lock(redlock, nodes):
+def test_acquire_prints_the_token_and_leaves_the_lock(redlock, nodes):
     done = redlock("acquire", "--ttl", "20s", "orders:42")
     assert (done.returncode, done.stderr) == (0, "")
     token = done.stdout.strip()

@@ -71,7 +71,7 @@ def test_progress_is_shown_on_a_terminal(terminal, nodes):
 
 
 @pytest.mark.parametrize("workers", [["--threads", "2"], ["--in-flight", "2"]])
-def test_a_signal_ends_it(redlock, nodes, workers):
+def test_a_signal_ends_a_bench(redlock, nodes, workers):
     """Also those that wait for a lock that others hold."""
     running = redlock.start("bench", "--for", "1h", "--wait", "10m", "--resources", "1", *workers)
     eventually(lambda: nodes[0].calls("set") > 20, 60)
@@ -108,14 +108,14 @@ def test_without_nodes_no_lock_is_acquired(redlock, nodes):
 
 
 @pytest.mark.parametrize("workers", [["--threads", "2"], ["--in-flight", "2"]])
-def test_it_ends_before_an_acquisition_has_failed(redlock, nodes, workers):
+def test_a_bench_ends_before_an_acquisition_has_failed(redlock, nodes, workers):
     for node in nodes.nodes[:3]:
         node.kill()
     done = redlock("bench", "--for", "2s", "--outage-wait", "1m", *workers)
     assert done.returncode == UNAVAILABLE and "no lock was acquired: " in done.stderr and done.stdout == ""
 
 
-def test_nodes_that_refuse_end_it_in_words(redlock, make_cluster):
+def test_nodes_that_refuse_end_a_bench_in_words(redlock, make_cluster):
     servers = make_cluster(1, password="s3cret")
     redlock.env["REDLOCK_NODES"] = servers[0].url.replace("s3cret", "wr0ng")
     done = redlock("bench", "--for", "2s")

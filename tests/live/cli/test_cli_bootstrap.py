@@ -80,7 +80,7 @@ def test_nothing_is_done_or_asked_where_all_vote(redlock, nodes, how):
     assert done.stdout == "".join("%s: votes already\n" % node.name for node in nodes) and markers(nodes) == before
 
 
-def test_asks_first_and_names_what_was_found(terminal, nodes):
+def test_bootstrap_asks_first_and_names_what_was_found(terminal, nodes):
     program = terminal("bootstrap", "--max-ttl", "1m")
     program.expect(r"%s is new or has lost its keys, .*: is no lock live\? \[y/N\] " % re.escape(nodes[0].name))
     assert markers(nodes) == [None] * 5
@@ -90,7 +90,7 @@ def test_asks_first_and_names_what_was_found(terminal, nodes):
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "\x04"])
-def test_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
+def test_bootstrap_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
     program = terminal("bootstrap")
     program.expect(r"\[y/N\] ")
     program.type(answer)
@@ -98,7 +98,7 @@ def test_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
     assert markers(nodes) == [None] * 5
 
 
-def test_it_is_refused_without_a_terminal_to_confirm(redlock, nodes):
+def test_bootstrap_is_refused_without_a_terminal_to_confirm(redlock, nodes):
     done = redlock("bootstrap")
     assert (done.returncode, done.stdout) == (USAGE, "") and "--new" in done.stderr and "--yes" in done.stderr
     assert markers(nodes) == [None] * 5
@@ -120,7 +120,7 @@ def now_ms(node):
     return int(node.command("TIME")[0]) * 1000
 
 
-def test_it_asks_before_the_number_is_raised(redlock, terminal, nodes):
+def test_bootstrap_asks_before_the_number_is_raised(redlock, terminal, nodes):
     """A node that waits for its vote is no part of it."""
     assert redlock("bootstrap", "--new").returncode == 0
     nodes[0].flush()
@@ -137,7 +137,7 @@ def test_it_asks_before_the_number_is_raised(redlock, terminal, nodes):
     assert fields_of(nodes) == [None, [since, 5, 3600000]] + 3 * [[0, 5, 3600000]]
 
 
-def test_it_asks_before_the_number_is_lowered(redlock, terminal, nodes):
+def test_bootstrap_asks_before_the_number_is_lowered(redlock, terminal, nodes):
     assert redlock("bootstrap", "--new", "--max-ttl", "1h").returncode == 0
     assert redlock("bootstrap", "--yes").returncode == REFUSED_CONFIG
     set_fields(nodes[4], since=now_ms(nodes[4]))
@@ -151,7 +151,7 @@ def test_it_asks_before_the_number_is_lowered(redlock, terminal, nodes):
     assert markers(nodes)[4] == before
 
 
-def test_it_asks_about_another_list(redlock, terminal, nodes):
+def test_bootstrap_asks_about_another_list(redlock, terminal, nodes):
     assert redlock("bootstrap", "--new", "--max-ttl", "2m").returncode == 0
     for node in nodes[:3]:
         set_fields(node, nodes=3)
@@ -385,7 +385,7 @@ def test_the_number_may_come_from_the_environment(redlock, nodes):
     assert done.returncode == USAGE and "REDLOCK_MAX_TTL_MS" in done.stderr
 
 
-def test_what_it_does_not_take_is_refused(redlock):
+def test_flags_that_bootstrap_does_not_take_are_refused(redlock):
     for words in (["orders:42"], ["--guard", "off"], ["--ttl", "1s"], ["--ne"]):
         done = redlock("bootstrap", "--yes", *words)
         assert done.returncode == USAGE and done.stdout == ""

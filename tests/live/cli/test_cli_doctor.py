@@ -44,7 +44,7 @@ def test_all_nodes_may_vote(redlock, nodes):
                          r" +[+-]\d+ ms +\d+$" % re.escape(version), line), line
 
 
-def test_it_shows_what_the_guard_goes_by(redlock, nodes):
+def test_doctor_shows_what_the_guard_goes_by(redlock, nodes):
     assert redlock("bootstrap", "--yes").returncode == 0
     nodes[0].command("DEL", MARKER)
 
@@ -203,7 +203,7 @@ def no_right_to_set(node):
     (too_few_replicas, "NOREPLICAS ", "start the replicas, or lower min-replicas-to-write"),
     (no_right_to_set, "NOPERM ", "give the user the permissions that docs/redlock.md lists"),
 ])
-def test_it_finds_what_only_a_write_shows(redlock, nodes, harm, why, advice):
+def test_doctor_finds_what_only_a_write_shows(redlock, nodes, harm, why, advice):
     harm(nodes[3])
     done = redlock("doctor")
     line, said, advised = rows(done.stdout)[nodes[3].name]
@@ -220,7 +220,7 @@ def test_a_user_of_some_keys_only_is_no_fault(redlock, nodes):
 
 
 @pytest.mark.parametrize("option, sets", [([], 1), (["--no-write"], 0)])
-def test_it_stores_one_key_for_a_second_or_none(redlock, nodes, option, sets):
+def test_doctor_stores_one_key_for_a_second_or_none(redlock, nodes, option, sets):
     nodes.bootstrap(key_prefix="app:")
     monitors = [node.connect() for node in nodes]
     for monitor in monitors:
@@ -312,7 +312,7 @@ def test_one_server_under_two_addresses_is_found(redlock, nodes, proxy):
     assert told[0][1] == "advice: give every URL a server of its own"
 
 
-def test_it_writes_nothing(redlock, nodes):
+def test_doctor_without_a_write_writes_nothing(redlock, nodes):
     """Not even a marker: with wrong options it would lock out those with right ones."""
     for node in nodes:
         node.flush()
@@ -420,7 +420,7 @@ def test_a_file_has_no_colours(redlock, nodes):
     assert "\x1b" not in redlock("doctor").stdout
 
 
-def test_it_shows_the_number_of_each_node(redlock, make_cluster):
+def test_doctor_shows_the_number_of_each_node(redlock, make_cluster):
     """One was away when it was changed."""
     servers = make_cluster(3, bootstrapped=False)
     redlock.env.update(REDLOCK_NODES=",".join(servers.urls), REDLOCK_MAX_TTL_MS="20000", REDLOCK_GUARD="marker")

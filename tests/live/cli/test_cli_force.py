@@ -19,7 +19,7 @@ def still_held(nodes, token):
     return [node.get("orders:42") for node in nodes] == [token.encode()] * 5
 
 
-def test_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
+def test_force_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
     program = terminal("release", "--force", *GENEROUS_TIMEOUTS, "orders:42")
     program.expect(r"The lock is held by %s, %s on 5 of 5 nodes, [^,]+ left\.\s+Its holder .* \[y/N\] " % (
         CLIENT, held[:8]))
@@ -30,7 +30,7 @@ def test_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "why?\n", "\x04", "a very long answer, yes\n"])
-def test_deletes_nothing_when_the_user_does_not(terminal, nodes, held, answer):
+def test_force_deletes_nothing_when_the_user_does_not_agree(terminal, nodes, held, answer):
     program = terminal("release", "--force", *GENEROUS_TIMEOUTS, "orders:42")
     program.expect(r"\[y/N\] ")
     program.type(answer)
@@ -45,7 +45,7 @@ def test_an_interrupt_at_the_question_deletes_nothing(terminal, nodes, held):
     assert program.wait() == -signal.SIGINT and still_held(nodes, held)
 
 
-def test_it_is_refused_without_a_terminal_to_confirm(redlock, nodes, held):
+def test_force_is_refused_without_a_terminal_to_confirm(redlock, nodes, held):
     done = redlock("release", "--force", "orders:42")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and "--yes" in done.stderr
     assert still_held(nodes, held)
@@ -106,7 +106,7 @@ def test_node_that_is_away_is_mentioned(terminal, nodes, held):
     assert program.wait() == 0 and "deleted on 4 of 5 nodes" in program.seen
 
 
-def test_too_few_nodes_fail_it_and_are_named(redlock, nodes, held):
+def test_too_few_nodes_fail_a_force_and_are_named(redlock, nodes, held):
     for i in range(3):
         nodes[i].kill()
     done = redlock.once("release", "--force", "--yes", "orders:42")

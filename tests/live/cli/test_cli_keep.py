@@ -51,14 +51,14 @@ def test_late_host_does_not_run_a_finished_job_again(redlock, nodes, log):
     assert runs(log) == 1
 
 
-def test_it_is_kept_for_the_rest_of_the_time_on_all_nodes(redlock, nodes):
+def test_a_lock_is_kept_for_the_rest_of_the_time_on_all_nodes(redlock, nodes):
     nodes.bootstrap(max_ttl=LONGEST_S)
     done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", *LONGEST, "job", "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
     assert 200000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 300000
 
 
-def test_it_is_kept_on_slower_nodes_too(redlock, nodes, proxy):
+def test_a_lock_is_kept_on_slower_nodes_too(redlock, nodes, proxy):
     """Two nodes have no connection yet when the others are a majority and the job is done."""
     nodes.bootstrap(max_ttl=LONGEST_S)
     slow = [proxy(nodes[i]) for i in (3, 4)]
@@ -69,7 +69,7 @@ def test_it_is_kept_on_slower_nodes_too(redlock, nodes, proxy):
     assert (done.returncode, done.stderr) == (0, "") and 200000 < pttls(nodes)[0]
 
 
-def test_it_is_kept_for_less_than_the_lease(redlock, nodes):
+def test_a_lock_is_kept_for_less_than_the_lease(redlock, nodes):
     nodes.bootstrap(max_ttl=LONGEST_S)
     done = redlock("run", *GENEROUS_TIMEOUTS, "--ttl", "5m", "--exit-drain", "10s", *LONGEST, "--keep", "1m", "job",
                    "--",
@@ -77,7 +77,7 @@ def test_it_is_kept_for_less_than_the_lease(redlock, nodes):
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
 
-def test_it_is_kept_up_to_the_longest_hold(redlock, nodes):
+def test_a_lock_is_kept_up_to_the_longest_hold(redlock, nodes):
     """The time-out is too long for what is missing, and the hold as long as it may be."""
     nodes.bootstrap(max_ttl=LONGEST_S)
     done = redlock("run", "--node-timeout", "20s", "--ttl", "5m", "--exit-drain", "10s", *LONGEST,

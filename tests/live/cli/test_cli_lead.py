@@ -106,7 +106,7 @@ def test_hanging_command_is_killed_before_the_next_term(redlock, nodes, tmp_path
     all_gone(pids[1:])
 
 
-def test_it_stands_by_through_an_outage(redlock, nodes):
+def test_a_candidate_stands_by_through_an_outage(redlock, nodes):
     leader = redlock.start("lead", *SHORT, "scheduler", "--", *sh(LEADS))
     term = term_of(leader)
     for node in nodes:
@@ -119,7 +119,7 @@ def test_it_stands_by_through_an_outage(redlock, nodes):
     assert finish(leader).returncode == -signal.SIGTERM
 
 
-def test_a_signal_ends_it_in_the_middle_of_a_loss(redlock, nodes):
+def test_a_signal_ends_a_candidate_in_the_middle_of_a_loss(redlock, nodes):
     leader = redlock.start("lead", *SHORT, "--kill-after", "2s", "scheduler", "--",
                            *sh("trap 'echo told' TERM; echo term $REDLOCK_FENCE; while :; do sleep 0.1; done"))
     term_of(leader)
@@ -170,12 +170,12 @@ def test_json_reports_each_term(redlock, nodes):
     assert (last["status"], last["exit"]) == ("OK", 128 + signal.SIGTERM)
 
 
-def test_what_cannot_be_run_ends_it(redlock, nodes):
+def test_a_command_that_cannot_be_run_ends_a_candidate(redlock, nodes):
     assert redlock("lead", "scheduler", "--", "no-such-program").returncode == NOT_FOUND
     free(nodes)
 
 
-def test_refused_nodes_end_it(redlock, nodes):
+def test_refused_nodes_end_a_candidate(redlock, nodes):
     for node in nodes:
         evict(node)
     done = redlock("lead", "scheduler", "--", "true")

@@ -69,7 +69,7 @@ def test_json_has_holder_verdict_and_nodes(redlock, nodes):
     assert [node["scanned"] for node in answer["nodes"]] == [True] * 5
 
 
-def test_lists_only_values_of_our_form(redlock, nodes):
+def test_ls_lists_only_values_of_our_form(redlock, nodes):
     """Nor keys of other types, of the library itself, or a prefix that is read as a pattern."""
     for node in nodes:
         node.command("SET", "a*b:text", "not a token")
@@ -94,7 +94,7 @@ def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
     assert "PREFIX is missing, and no --key-prefix is set" in done.stderr
 
 
-def test_it_lists_up_to_a_limit_and_says_so(redlock, nodes):
+def test_ls_lists_up_to_a_limit_and_says_so(redlock, nodes):
     for i in range(5):
         redlock.acquire("orders:%d" % i, "--ttl", "20s")
     done = redlock("ls", *GENEROUS_TIMEOUTS, "--limit", "3", "orders:")
@@ -107,7 +107,7 @@ def test_it_lists_up_to_a_limit_and_says_so(redlock, nodes):
     assert redlock("ls", "--limit", "0", "x").returncode == USAGE
 
 
-def test_it_lists_more_keys_than_one_round_has(redlock, nodes):
+def test_ls_lists_more_keys_than_one_round_has(redlock, nodes):
     for node in nodes:
         node.command("EVAL", "for i = 1, 1500 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 20000) end", 0, TOKEN)
     listed = rows(redlock("ls", *GENEROUS_TIMEOUTS, "--limit", "2000", "job:"))
@@ -123,7 +123,7 @@ def test_names_do_not_reach_the_terminal_as_commands(redlock, nodes):
                               "a").stdout)["locks"][0]["resource_hex"] == "611b5b33316dff"
 
 
-def test_says_which_nodes_were_not_scanned(redlock, nodes):
+def test_ls_says_which_nodes_were_not_scanned(redlock, nodes):
     redlock.acquire("orders:42", "--ttl", "30s")
     down = list(nodes)[:2]
     for node in down:
@@ -181,7 +181,7 @@ def test_a_node_that_hangs_is_said_not_to_be_scanned(redlock, nodes):
     assert "was not scanned: no reply in time" in done.stderr
 
 
-def test_it_uses_tls_and_a_password_in_a_file(make_cluster, authority, redlock, tmp_path):
+def test_ls_uses_tls_and_a_password_in_a_file(make_cluster, authority, redlock, tmp_path):
     cluster = make_cluster(3, tls=authority.issue(), password="s3cret", login=(None, None))
     (tmp_path / "password").write_text("s3cret\n")
     (tmp_path / "password").chmod(0o600)

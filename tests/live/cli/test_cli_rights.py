@@ -36,7 +36,7 @@ def user(redlock, nodes):
 
 
 @pytest.mark.parametrize("kind", LOCKS)
-def test_the_rights_that_it_names_are_enough_and_needed(redlock, nodes, user, kind):
+def test_the_rights_that_doctor_names_are_enough_and_needed(redlock, nodes, user, kind):
     fuller = acl(redlock, "--kinds", kind)
     plain = fuller[:fuller.index("+subscribe") + 1]
     user(plain)
@@ -73,7 +73,7 @@ def test_the_page_has_the_same_rights(redlock, nodes):
     assert set(acl(redlock, "--kinds", "shared,permits")) >= {"+mget", "+zcount"}
 
 
-def test_without_kinds_it_names_the_narrow_line_if_need_be(redlock, nodes):
+def test_doctor_without_kinds_names_the_narrow_line_if_need_be(redlock, nodes):
     assert "ACL" not in redlock("doctor").stdout
     nodes[2].command("ACL", "SETUSER", "default", "-mget")
     assert "ACL" not in redlock("doctor").stdout, "no kind that needs it is in use"

@@ -52,7 +52,7 @@ def busy(redlock, resource="job"):
     return redlock.once("acquire", resource).returncode == BUSY
 
 
-def test_holds_the_lock_while_it_runs_and_then_releases(redlock, nodes):
+def test_run_holds_the_lock_while_the_command_runs(redlock, nodes):
     running = redlock.start("run", "job", "--", *sh("echo begun; read go; echo done"), stdin=subprocess.PIPE)
     read_until(running.stdout, "begun")
     assert busy(redlock)
@@ -73,13 +73,13 @@ def test_short_job_leaves_no_key_on_slower_nodes(redlock, nodes, proxy, delay_ms
 
 
 @pytest.mark.parametrize("status", [0, 1, 3, 75, 76, 255])
-def test_exits_with_the_status_of_the_command(redlock, nodes, status):
+def test_run_exits_with_the_status_of_the_command(redlock, nodes, status):
     assert redlock("run", "job", "--", *sh("exit %d" % status)).returncode == status
     nodes.no_keys()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGSEGV])
-def test_ends_by_the_signal_that_ended_the_command(redlock, nodes, number):
+def test_run_ends_by_the_signal_that_ended_the_command(redlock, nodes, number):
     done = redlock("run", "job", "--", *sh("kill -%d $$" % number))
     assert (done.returncode, done.stderr) == (-number, "")
     nodes.no_keys()
@@ -99,7 +99,7 @@ def test_a_command_that_cannot_be_run_exits_with_126(redlock, nodes, tmp_path):
     nodes.no_keys()
 
 
-def test_exports_resource_and_token(redlock, nodes):
+def test_run_exports_resource_and_token(redlock, nodes):
     running = redlock.start("run", "my job", "--", *sh('echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN"; read go'),
                             stdin=subprocess.PIPE)
     resource, _, token = read_until(running.stdout, "\n").strip().rpartition(" ")
@@ -185,7 +185,7 @@ FORWARDED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signa
 
 
 @pytest.mark.parametrize("number", FORWARDED)
-def test_forwards_signals(redlock, nodes, number):
+def test_run_forwards_signals(redlock, nodes, number):
     script = ("import signal, sys; signal.signal(%d, lambda *_: sys.exit(42)); print('ready', flush=True);"
               "signal.pause()" % number)
     running = ready(redlock, "job", "--", sys.executable, "-c", script)
@@ -445,7 +445,7 @@ def test_json_reports_the_reason_of_a_loss(redlock, nodes, options, spoil, reaso
     assert json.loads(finish(running).stderr)["reason"] == reason
 
 
-def test_a_wrong_password_ends_it_at_once(redlock, nodes):
+def test_a_wrong_password_ends_a_wait_at_once(redlock, nodes):
     """Nodes that have never voted for this command: no wait helps."""
     redlock.env["REDLOCK_NODES"] = ",".join(node.url_with("nobody", "wrong") for node in nodes)
     began = time.monotonic()
