@@ -95,8 +95,8 @@ def with_version(path: Path) -> None:
 
 
 class Release:
-    def __init__(self, out: Path, hiredis: Path | None):
-        self.out, self.work, self.hiredis = out, out / "work", hiredis
+    def __init__(self, out: Path, hiredis: Path | None, tags: list[str]):
+        self.out, self.work, self.hiredis, self.tags = out, out / "work", hiredis, tags
         self.work.mkdir(parents=True, exist_ok=True)
 
     def add_parser(self, tree: Path, more: tuple[str, ...] = ()) -> None:
@@ -172,7 +172,7 @@ class Release:
         sdist = self.out / f"libredlock-{version()}.tar.gz"
         if not sdist.exists():
             self.sdist()
-        wheels = [self.wheel(sdist, target, tag) for target, tag in TARGETS.items()]
+        wheels = [self.wheel(sdist, target, tag) for target, tag in TARGETS.items() if tag in self.tags]
         twine_check(*wheels)
         print(*wheels, sep="\n")
 
@@ -272,10 +272,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build/packages", help="the folder to fill")
     parser.add_argument("--hiredis", type=Path, metavar="DIR",
                         help="a source tree of hiredis (default: the distribution's source package)")
+    parser.add_argument("--tag", action="append", choices=TARGETS.values(), help="make the wheel of this platform only")
     parser.add_argument("products", nargs="*", metavar="PRODUCT",
                         help="php, composer, sdist, wheels, debian (default: all)")
     options = parser.parse_args()
-    release = Release(options.out.resolve(), options.hiredis and options.hiredis.resolve())
+    release = Release(options.out.resolve(), options.hiredis and options.hiredis.resolve(),
+                      options.tag or list(TARGETS.values()))
     makers = {"php": release.php, "composer": release.composer, "sdist": release.sdist, "wheels": release.wheels,
               "debian": release.debian}
     unknown = [name for name in options.products if name not in makers]
