@@ -43,6 +43,8 @@ class _Faults:
             self.act(watch[2])
 
     def cuts_at(self, command: bytes) -> List[Cut]:
+        if not self.cuts:
+            return []
         args = arguments(command)
         found = [cut for cut in self.cuts if cut.is_at(args)]
         self.cuts = [cut for cut in self.cuts if cut not in found]
@@ -98,8 +100,17 @@ class _End(asyncio.Protocol):
             return
         self.rest += data
         self.faults.notice(self.direction, data)
-        while size := frame_end(self.rest):
-            self.pass_frame(size)
+        begin = 0  # of the next command or reply; the rest is cut once for all of them, as there may be thousands
+        while end := frame_end(self.rest, begin):
+            cuts = self.cuts_in(self.rest[begin:end])
+            if cuts:
+                self.leave(begin)
+                self.pass_with_stops(cuts, end - begin)
+                begin = 0
+            else:
+                self.queue(self.rest[max(begin, self.passed):end])
+                begin = end
+        self.leave(begin)
         if not (self.faults.cuts or any(self.owed)):
             self.pass_rest()
         self.flush()
@@ -116,10 +127,10 @@ class _End(asyncio.Protocol):
         self.eof_received()
         self.other.flush()
 
-    def pass_frame(self, size: int) -> None:
+    def pass_with_stops(self, cuts: List[Cut], size: int) -> None:
         """A complete command or reply, with a stop at each of its cuts."""
         done = 0
-        for cut in self.cuts_in(self.rest[:size]):
+        for cut in cuts:
             self.take(cut.place(size) - done)
             done = cut.place(size)
             self.flush()
@@ -135,6 +146,10 @@ class _End(asyncio.Protocol):
 
     def take(self, size: int) -> None:
         self.queue(self.rest[self.passed:size])
+        self.leave(size)
+
+    def leave(self, size: int) -> None:
+        """That much of the rest is in the chunks."""
         self.rest, self.passed = self.rest[size:], max(0, self.passed - size)
 
     def pass_rest(self) -> None:
