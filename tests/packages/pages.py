@@ -53,6 +53,12 @@ def typed(page, heading, language="sh"):
     return "\n".join(found)
 
 
+def steps(text):
+    """The commands one by one, however the page joins and brackets them."""
+    parts = (part.strip(" ()") for part in re.split(r"\n|&&", text))
+    return [part for part in parts if part]
+
+
 def packages(text):
     """The names behind each `apt-get install`."""
     names = (name for line in re.findall(r"^\s*apt-get install (.*)$", text, re.M) for name in line.split())

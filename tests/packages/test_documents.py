@@ -5,7 +5,7 @@ import re
 import pytest
 
 from conftest import REPOSITORY, ROOT
-from pages import PAGES, blocks, headings, packages, section, typed
+from pages import PAGES, blocks, headings, packages, section, steps, typed
 
 ELSEWHERE = {
     ("README.md", "libredlock"),  # a line to look at, and first_lines()
@@ -80,16 +80,21 @@ def test_the_c_and_shell_of_readme_run(clone, nodes):
 
 
 def test_the_python_of_readme_and_python_md_runs(clone, nodes):
-    """Both install the same packages, so what the second one lacks would show in the first."""
+    """The page and the first lines of README have the commands of its section, so what one lacks would show in the
+    other; the first lines install one package more."""
     readme, page = typed("README.md", "Python"), typed("docs/python.md", "Python")
-    assert packages(readme) == packages(page)
+    install, program = first_lines()[0].split("\npython ", 1)
+    assert steps(page) == steps(readme) and steps(install)[1:] == steps(readme)[1:]
+    assert packages(install) - packages(readme) == {"redis-server"} and packages(readme) <= packages(install)
     said = clone.run(f"{readme}\npython - <<'END'\n{typed('README.md', 'Python', 'python')}END\n", REPOSITORY,
                      REDLOCK_NODES=nodes.nodes_env)
     assert re.search(r"held for \d+\.\d s more", said)
     code = at_nodes(typed("docs/python.md", "Python", "python"), nodes)
-    said = clone.run(f"{page}\npython - <<'END'\n{code}END\n", REPOSITORY)
+    said = clone.run(f". venv/bin/activate\npython - <<'END'\n{code}END\n", REPOSITORY)
     assert "renewed until the block ends" in said
     nodes.no_keys()
+    said = clone.run(f"{steps(install)[0]}\n. venv/bin/activate\npython {program}", REPOSITORY)
+    assert re.search(r"held for \d+\.\d s more", said)
 
 
 def test_the_python_readme_works_with_a_wheel(container, made, nodes):
@@ -115,12 +120,13 @@ def php_script(nodes, require):
 
 def test_the_php_of_readme_and_php_md_runs_with_composer(clone, nodes):
     readme, page = typed("README.md", "PHP"), typed("docs/php.md", "From this repository")
-    assert packages(readme) == packages(page)
+    build, enable = page.rstrip().rsplit("\n", 1)
+    assert steps(readme) == [*steps(build), "php -d extension=redlock job.php"]  # so one of them is enough
     code = at_nodes(typed("README.md", "PHP", "php"), nodes)
     clone.path(f"{REPOSITORY}/job.php").write_text(code + PHP_BODIES)
     assert "charged 42\n" in clone.run(readme, REPOSITORY)
 
-    clone.run(page, REPOSITORY)
+    clone.run(enable, REPOSITORY)
     application(clone)
     clone.run("apt-get install composer")
     clone.run(typed("docs/php.md", "Then the library"), "/srv/app", COMPOSER_ALLOW_SUPERUSER="1")
@@ -157,10 +163,6 @@ def first_lines():
     install, commands = [block.text for block in blocks(section("README.md", "libredlock")) if "apt-get" in block.text
                          or "./dev" in block.text]
     return install, commands
-
-
-def test_the_first_program_of_readme_runs(clone):
-    assert re.search(r"held for \d+\.\d s more", clone.run(first_lines()[0], REPOSITORY))
 
 
 def test_dev_demo_shows_php_and_python(clone):
