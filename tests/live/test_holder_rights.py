@@ -45,6 +45,11 @@ def test_where_it_is_forbidden_locks_work(nodes, make_client):
     assert one.release() == OK
 
 
+def test_a_single_attempt_that_may_not_look_is_refused_at_once(nodes, held, make_client):
+    lock = make_client(few(nodes, "-getrange")).lock()
+    assert lock.acquire(0) == BUSY and lock.attempts == 1
+
+
 @pytest.mark.parametrize("rules", [[], ["%R~libredlock:c:*"]])
 def test_denied_entry_is_tried_once_per_connection(nodes, make_client, rules):
     client = make_client(few(nodes, *rules), max_hold_ms=-1, max_ttl_ms=3600000)

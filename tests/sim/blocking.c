@@ -122,11 +122,6 @@ void blocking_overdue(struct world *world, const struct event *event)
 
 /* ---- the program around a lock ---- */
 
-static int64_t rounds_ms(const struct slot *slot)
-{
-  return (slot->is_permit ? 4 : 1) * world_attempt_ms(slot->process->world); /* what is picked may be taken elsewhere */
-}
-
 static const uint32_t acquired =
     ALLOW(OK) | ALLOW(BUSY) | ALLOW(NO_QUORUM) | ALLOW(TIMED_OUT) | ALLOW(CANCELLED) | ALLOW(REFUSED_CONFIG);
 
@@ -157,7 +152,7 @@ static void note_asked(struct slot *slot, int64_t ttl_ms)
 static void acquire(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t wait_ms = 0, limit_ms = rounds_ms(slot);
+  int64_t wait_ms = 0, limit_ms = world_single_ms(world);
   int is_started = random_in(&world->random, 0, 3) == 0, status;
   switch (random_in(&world->random, 0, 5)) {
   case 0: wait_ms = limit_ms = -1; break;
@@ -180,7 +175,7 @@ static void release(struct slot *slot)
 {
   depth_unwind(slot);
   oracle_give_up(slot);
-  begin_call(slot, "release", rounds_ms(slot));
+  begin_call(slot, "release", world_attempt_ms(slot->process->world));
   end_call(slot, redlock_lock_release(slot->lock), ALLOW(OK) | ALLOW(LOST) | ALLOW(CANCELLED), 0);
 }
 

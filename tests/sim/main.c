@@ -51,6 +51,7 @@ static const char *shows(int mutant)
   case RLK_MUTANT_COUNTED_TWICE:
   case RLK_MUTANT_SHORTENING_FORGOTTEN:
   case RLK_MUTANT_EXTENDED_BY_ANY_KEY: return "unbacked:";
+  case RLK_MUTANT_SPLIT_IS_BUSY: return "nobody:";
   case RLK_MUTANT_PICK_FORGOTTEN: return "residue:";
   case RLK_MUTANT_RELEASE_HESITATES: return "came back";
   case RLK_MUTANT_LOST_IS_REENTERED: return "depth:";

@@ -581,14 +581,14 @@ void process_prove_alive(struct process *process, int operation)
   arena_return(before);
 }
 
-void process_contend(struct slot *slot, int operation)
+void process_contend(struct slot *slot, int operation, int64_t wait_ms)
 {
   void *before = arena_use(slot->process);
   if (operation == REDLOCK_RELEASE) {
     slot_release(slot);
   } else {
     slot_set_number(slot, "outage_wait_ms", -1);
-    slot_start(slot, REDLOCK_ACQUIRE, -1, -1, ALLOW(OK));
+    slot_start(slot, REDLOCK_ACQUIRE, wait_ms, wait_ms, ALLOW(OK));
   }
   step(slot->process);
   arena_return(before);

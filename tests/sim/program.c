@@ -156,8 +156,8 @@ static void expect(struct slot *slot, const char *what, int status, uint32_t all
 void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limit_ms, uint32_t allowed)
 {
   struct world *world = slot->process->world;
-  int attempts = slot->is_permit && operation == REDLOCK_ACQUIRE ? 4 : 1; /* what is picked may be taken elsewhere */
-  int64_t slack_ms = limit_ms ? 10 : attempts * world_attempt_ms(world) + 10;
+  int64_t round_ms = operation == REDLOCK_ACQUIRE ? world_single_ms(world) : world_attempt_ms(world);
+  int64_t slack_ms = limit_ms ? 10 : round_ms + 10;
   int manner = slot->index % 2 ? REDLOCK_AT_ONCE : 0;
   int status = redlock_lock_start(slot->lock, operation | manner, argument);
   TRACE(world, "process %d lock %d: starts operation %d (%" PRId64 "): %s", slot->process->index, slot->index,

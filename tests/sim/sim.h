@@ -387,7 +387,7 @@ int64_t process_true_time(const struct process *process, int64_t clock);
 void process_prove_alive(struct process *process, int operation);
 void process_prove_served(struct process *process, int64_t wait_ms);
 void process_idle(struct process *process);
-void process_contend(struct slot *slot, int operation);
+void process_contend(struct slot *slot, int operation, int64_t wait_ms);
 void process_threads_ended(struct process *process);
 
 /* ---- program.c: what a process does with a lock ---- */
@@ -637,6 +637,13 @@ static inline int64_t world_attempt_ms(const struct world *world)
   return world->connect_timeout_ms + world->node_timeout_ms * (world->fenced ? 2 : 1);
 }
 
+/* An acquire without a wait: it tries again for 200 ms or 30 round trips, then there may be another pause as long. */
+static inline int64_t world_single_ms(const struct world *world)
+{
+  int64_t trips_ms = world->faultless || world->patient ? 60 * world->faults.delay_max / RLK_NS_PER_MS : 6000;
+  return 2 * (trips_ms > 200 ? trips_ms : 200) + 2 * world_attempt_ms(world);
+}
+
 /* For half a second, then not for as long. */
 static inline int world_refuses(const struct world *world, int64_t ttl_ms)
 {
@@ -678,6 +685,7 @@ void script_print_all(void); /* those that servers were sent, each with its name
 
 /* ---- contest.c: everybody wants one lock ---- */
 
+void contest_try(struct world *world);
 void contest_run(struct world *world);
 
 /* ---- shrink.c: which faults a violation needs ---- */

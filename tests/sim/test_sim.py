@@ -61,6 +61,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "fence-not-raised": 200,
     "any-number": 500,
     "first-number-of-one": 500,
+    "split-is-busy": 100,
     "no-backoff": 300,
     "no-heir": 100,
     "no-last-look": 4000,

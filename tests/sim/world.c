@@ -380,8 +380,13 @@ void world_pass(struct world *world, int64_t duration)
 
 static void contest(struct world *world)
 {
+  enum { TRIES = 3 };
   if (world->orders.history || world->violation[0])
     return;
+  for (int i = 0; i < TRIES && !world->violation[0]; i++) {
+    contest_try(world);
+    run_until_quiet(world);
+  }
   contest_run(world);
   run_until_quiet(world);
   run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS); /* one has died with its keys */

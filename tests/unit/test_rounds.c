@@ -35,7 +35,15 @@ static const struct {
   const char *answers; /* node and vote, to a fenced SET with its number. Before the last one nothing is decided */
   const char *result;  /* status and state; the lease on each node (+: counts, !: an error); the number */
 } rounds[] = {
-    {"busy", REDLOCK_ACQUIRE, 0, &rlk_row_set, "0 busy, 1 granted, 2 busy", "BUSY, free --- 0"},
+    {"one token on a majority", REDLOCK_ACQUIRE, 0, &rlk_row_set, "0 busy, 0 shows 7, 2 busy, 2 shows 7",
+     "BUSY, free --- 0"},
+    /* others may have failed as it has (rule F.4) */
+    {"a token on each of two nodes", REDLOCK_ACQUIRE, 0, &rlk_row_set,
+     "0 busy, 0 shows 7, 2 busy, 2 shows 8, 1 granted, 1 shows 9", "SLEEPING, free --- 0"},
+    {"a token of its own beside one", REDLOCK_ACQUIRE, 0, &rlk_row_set,
+     "0 granted, 0 shows 9, 1 busy, 1 shows 9, 2 busy, 2 shows 8", "SLEEPING, free --- 0"},
+    {"a key that has gone meanwhile", REDLOCK_ACQUIRE, 0, &rlk_row_set,
+     "0 busy, 0 shows 7, 1 busy, 1 shows 0, 2 busy, 2 shows 0", "SLEEPING, free --- 0"},
     {"a connection that breaks behind its vote", REDLOCK_ACQUIRE, 5000, &rlk_row_set, "0 granted, 0 down, 1 granted",
      "OK, held ++- 0"},
     /* somebody else may have held the lock in between (rule D.2) */
@@ -83,7 +91,15 @@ static void apply(const struct rlk_ask *row, int node, const char *what, int64_t
 {
   struct rlk_node *n = &client->engine.net.nodes[node];
   struct rlk_reply reply = {.type = RLK_REPLY_ARRAY, .count = 2, .integers = {1, number}};
-  if (number) {
+  char token[8] = "";
+  if (strcmp(what, "shows") == 0) {
+    if (number)
+      snprintf(token, sizeof token, "%lld", (long long)number);
+    reply = (struct rlk_reply){.type = RLK_REPLY_STRING, .text = {.data = token, .end = strlen(token)}};
+    while (rlk_request_at(requests_of(node), 0)->ask != &rlk_row_behind)
+      answer(node, rlk_request_at(requests_of(node), 0)->ask, RLK_NOT_ASKED);
+    answer_reply(node, &rlk_row_behind, RLK_NOT_ASKED, RLK_FAULT_NONE, &reply);
+  } else if (number) {
     answer_reply(node, &rlk_row_fenced, RLK_GRANTED, RLK_FAULT_NONE, &reply);
   } else if (strcmp(what, "late") == 0) {
     now_ns += lock->op.asked.ttl_ms * MS;

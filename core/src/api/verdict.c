@@ -1,40 +1,14 @@
 /* Who holds a resource, by the replies of all nodes to the last inspect. */
-#include <string.h>
-
+#include "../lock/holder.h"
 #include "../lock/operation.h"
 #include "api.h"
 #include "held_by.h"
-
-/* A key of another type has no value to compare; nodes may differ in the members of a set of readers. */
-static int is_same(const struct rlk_node_answer *a, const struct rlk_node_answer *b)
-{
-  if (a->readers || b->readers)
-    return a->readers && b->readers;
-  return a->value && b->value ? strcmp(a->value, b->value) == 0 : a->value == b->value;
-}
-
-/* The number of nodes whose key is the one on `node`; their ends descending in ends_ns, which may be NULL. */
-static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
-{
-  int count = 0;
-  for (int i = 0; i < lock->engine->net.node_count; i++) {
-    int at = count;
-    if (lock->votes[i] != RLK_BUSY || !is_same(&lock->node_answers[i], &lock->node_answers[node]))
-      continue;
-    for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->node_answers[i].until_ns; at--)
-      ends_ns[at] = ends_ns[at - 1];
-    if (ends_ns)
-      ends_ns[at] = lock->node_answers[i].until_ns;
-    count++;
-  }
-  return count;
-}
 
 int rlk_verdict_node(const redlock_lock *lock)
 {
   int is_known = lock->op.kind == REDLOCK_INSPECT && !rlk_in_flight(lock);
   for (int i = 0; is_known && i < lock->engine->net.node_count; i++)
-    if (lock->votes[i] == RLK_BUSY && count_like(lock, i, NULL) >= lock->engine->quorum)
+    if (lock->votes[i] == RLK_BUSY && rlk_holder_count_like(lock, i, NULL) >= lock->engine->quorum)
       return i;
   return -1;
 }
@@ -83,7 +57,7 @@ static int64_t holder_ttl_ms(const redlock_lock *lock, int64_t now)
   int node = rlk_verdict_node(lock);
   if (node < 0)
     return 0;
-  count_like(lock, node, ends_ns);
+  rlk_holder_count_like(lock, node, ends_ns);
   end_ns = ends_ns[lock->engine->quorum - 1];
   if (end_ns == RLK_NEVER)
     return REDLOCK_TTL_ENDLESS;

@@ -52,6 +52,7 @@
   X(FENCE_NOT_RAISED, "fence-not-raised", "a fencing number need not be stored by a majority")                         \
   X(ANY_NUMBER, "any-number", "a fencing number is taken however far it is ahead of the clocks")                       \
   X(FIRST_NUMBER_OF_ONE, "first-number-of-one", "one clock that is ahead gives the first fencing number")              \
+  X(SPLIT_IS_BUSY, "split-is-busy", "a single attempt takes split votes for a holder")                                 \
   X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
   X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \
   X(NO_LAST_LOOK, "no-last-look", "what was won is returned without another look at the lease")                        \

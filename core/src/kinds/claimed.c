@@ -3,6 +3,7 @@
  * exclusively has the same key and value as that of a plain lock. */
 #include "../lock/asking.h"
 #include "../lock/dispatch.h"
+#include "../lock/holder.h"
 #include "../lock/vote.h"
 #include "kinds.h"
 
@@ -188,6 +189,8 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
     int64_t end_ns = rlk_pttl_end_ns(out->reply->integers[2], out->now_ns);
     lock->node_answers[n->index].part = (int)out->reply->integers[1] - 1;
     lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
+    if (rlk_is_single(lock) && lock->key->count > 1 && n->state == RLK_NODE_READY && !lock->claim->given_up)
+      rlk_holder_ask_behind(lock, n, out->now_ns);
   }
   rlk_take_arrived(n, out);
 }

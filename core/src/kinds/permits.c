@@ -6,14 +6,13 @@
 #include "../lock/asking.h"
 #include "../lock/backoff.h"
 #include "../lock/dispatch.h"
+#include "../lock/holder.h"
 #include "../lock/lease.h"
 #include "../lock/others.h"
 #include "../lock/place.h"
 #include "../lock/round.h"
 #include "../lock/vote.h"
 #include "kinds.h"
-
-#define AT_ONCE_MAX 4 /* attempts of an acquire that does not wait: what home picks may be taken elsewhere */
 
 /* ---- what the servers run ---- */
 
@@ -152,6 +151,8 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
   }
   if (is_pick && claim->slots.chosen && claim->lock)
     note_slot(claim->lock, &claim->slots);
+  if (is_pick && out->vote == RLK_BUSY && !claim->slots.chosen && claim->lock)
+    claim->lock->attempt.full |= UINT64_C(1) << n->index;
   rlk_take_arrived(n, out);
 }
 
@@ -168,6 +169,19 @@ const struct rlk_ask rlk_row_permit = {"SET",
 
 /* ---- attempts ---- */
 
+/* Without a wait a home that has none free is not taken at its word: the next node is asked. */
+static int next_home(const redlock_lock *lock, int home, int64_t now)
+{
+  int nodes = lock->engine->net.node_count;
+  for (int i = 0; i < nodes && home >= 0; i++, home = (home + 1) % nodes) {
+    struct rlk_node *n = &lock->engine->net.nodes[home];
+    int can_ask = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->op.asked), now) == RLK_ASKED;
+    if (!(lock->attempt.full >> home & 1) && can_ask && rlk_round_guard(lock, n, now) == RLK_ASKED)
+      return home;
+  }
+  return -1;
+}
+
 /* The home node picks a slot. Where it was silent, or hides that others are free, or may do so, the client chooses one
  * itself and asks all. */
 static int home_of(const redlock_lock *lock, int64_t now)
@@ -176,6 +190,7 @@ static int home_of(const redlock_lock *lock, int64_t now)
   if (lock->attempt.count > 1 && (rlk_is_outage(lock->attempt.verdict) || may_hide))
     return -1;
   home = rlk_backoff_node(lock, lock->key, 0, now);
+  home = rlk_is_single(lock) ? next_home(lock, home, now) : home;
   return home >= 0 && lock->op.asked.ttl_ms <= lock->engine->net.nodes[home].voter->ttl_limit_ms ? home : -1;
 }
 
@@ -190,6 +205,7 @@ static int64_t propose(redlock_lock *lock, int64_t now)
     return rlk_claim_choose(lock->claim, prefix, (int)slot);
   if (lock->attempt.count == 1) {
     lock->attempt.offered = 0;
+    lock->attempt.full = 0;
     lock->attempt.asked_of_all = start = (int64_t)(rlk_random(&lock->engine->net) % RLK_PERMITS_MAX);
   } else if (rlk_round_is_overdue(lock, now)) {
     start = ++lock->attempt.asked_of_all; /* one after the other, since home may have all of them held */
@@ -212,13 +228,13 @@ static int judge(const redlock_lock *lock)
   return lock->votes[lock->attempt.home] == RLK_BUSY ? REDLOCK_BUSY : REDLOCK_NO_QUORUM;
 }
 
-/* Without a wait, too, as long as home had a free slot or said nothing. */
-static int tries_on(const redlock_lock *lock)
+/* A majority has no free slot, or one token in that which is wanted. */
+static int is_taken(const redlock_lock *lock)
 {
-  int is_chosen = lock->claim->slots.chosen != 0;
-  int verdict = lock->attempt.verdict;
-  return lock->attempt.max == 1 && lock->attempt.count < AT_ONCE_MAX && RLK_INT(&lock->options, SLOT) < 0 &&
-         (verdict == REDLOCK_BUSY ? is_chosen : verdict == REDLOCK_NO_QUORUM && !is_chosen);
+  int full = 0;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    full += (int)(lock->attempt.full >> i & 1);
+  return RLK_INT(&lock->options, SLOT) >= 0 ? rlk_holder_is_seen(lock) : full >= lock->engine->quorum;
 }
 
 static int settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
@@ -297,5 +313,5 @@ const struct rlk_kind rlk_permits = {.name = "permits",
                                      .pin = pin,
                                      .propose = propose,
                                      .judge = judge,
-                                     .tries_on = tries_on,
+                                     .is_taken = is_taken,
                                      .settle = settle};

@@ -17,6 +17,7 @@
 #include "backoff.h"
 
 #define MS RLK_NS_PER_MS
+#define SINGLE_NS (200 * MS) /* a single attempt whose votes were split tries again for so long */
 
 static int advance(redlock_lock *lock, int64_t now);
 
@@ -24,7 +25,7 @@ static int advance(redlock_lock *lock, int64_t now);
  * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->attempt.count > 1 && !lock->wait.place && !rlk_round_is_overdue(lock, now) &&
+  return lock->attempt.count > 1 && !rlk_is_single(lock) && !lock->wait.place && !rlk_round_is_overdue(lock, now) &&
          lock->attempt.verdict == REDLOCK_BUSY &&
          (lock->attempt.home < 0 || lock->votes[lock->attempt.home] == RLK_BUSY);
 }
@@ -176,6 +177,44 @@ static int take_turn(redlock_lock *lock, enum rlk_turn turn, int64_t now)
   return turn == RLK_TURN_ATTEMPT ? rlk_acquire_attempt(lock, now) : REDLOCK_PENDING;
 }
 
+/* ---- a single attempt ---- */
+
+/* Others hold the lock if one token was seen on a majority of all nodes: of those who try at the same moment all may
+ * have failed (rule F.4). The silence of home says nothing of the others. */
+static int is_undecided(const redlock_lock *lock)
+{
+  if (!rlk_is_single(lock) || RLK_MUTANT(SPLIT_IS_BUSY))
+    return 0;
+  if (lock->attempt.verdict != REDLOCK_BUSY)
+    return lock->attempt.verdict == REDLOCK_NO_QUORUM && lock->op.phase == RLK_ASKING_HOME;
+  return lock->kind->is_taken ? !lock->kind->is_taken(lock) : !rlk_holder_is_seen(lock);
+}
+
+/* It is refused, but a node that answers may still show whose key it has. */
+static int may_show(const redlock_lock *lock, const struct rlk_tally *tally)
+{
+  return rlk_is_single(lock) && (tally->asked > 0 || lock->op.looking) && !rlk_holder_is_seen(lock);
+}
+
+/* Tries again at once if only home was asked, else after a random pause of 3 round trips, doubled each time. */
+static int single_failed(redlock_lock *lock, int64_t now)
+{
+  int64_t rtt_ns = lock->round.took_ns ? lock->round.took_ns : MS, long_ns, top_ns;
+  rtt_ns = rtt_ns < SINGLE_NS ? rtt_ns : SINGLE_NS;
+  long_ns = 30 * rtt_ns > SINGLE_NS ? 30 * rtt_ns : SINGLE_NS;
+  if (!is_undecided(lock) || now - lock->attempt.began_ns >= long_ns)
+    return lock->attempt.verdict;
+  if (lock->op.phase == RLK_ASKING_HOME)
+    return rlk_acquire_attempt(lock, now);
+  top_ns = 3 * rtt_ns;
+  for (int64_t i = 1; i < lock->attempt.count && top_ns < long_ns; i++)
+    top_ns *= 2;
+  lock->op.phase = RLK_SLEEPING;
+  lock->attempt.wake_ns = now + (int64_t)(rlk_random(&lock->engine->net) % (uint64_t)top_ns);
+  rlk_acquire_sleep(lock, now);
+  return REDLOCK_PENDING;
+}
+
 /* The attempt has failed: clean up, then sleep and try again, or end with the verdict of the last full round. */
 static int attempt_failed(redlock_lock *lock, int64_t now)
 {
@@ -190,7 +229,7 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
   rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_queue_tell(lock, now);
   if (!again)
-    return lock->kind->tries_on && lock->kind->tries_on(lock) ? rlk_acquire_attempt(lock, now) : lock->attempt.verdict;
+    return single_failed(lock, now);
   tell_quarantine(lock, now);
   tell_refusal(lock);
   if (lock->attempt.count == 1 || lock->wait.place)
@@ -274,11 +313,11 @@ static int advance_all(redlock_lock *lock, int64_t now)
     status = REDLOCK_NO_QUORUM;
   if (status == REDLOCK_OK)
     return granted(lock, &tally, until_ns, now);
-  if (status != REDLOCK_PENDING) {
+  if (status != REDLOCK_PENDING && !(status == REDLOCK_BUSY && may_show(lock, &tally))) {
     lock->attempt.verdict = status;
     return attempt_failed(lock, now);
   }
-  rlk_round_hurry(lock, &tally);
+  rlk_round_hurry(lock, &tally, now);
   return REDLOCK_PENDING;
 }
 
@@ -363,6 +402,7 @@ static int round_is_over(redlock_lock *lock, int64_t now)
     lock->votes[lock->attempt.home] = RLK_LATE;
   else if (!rlk_round_hope(lock, now))
     rlk_round_close(lock);
+  lock->op.looking = 0;
   return advance(lock, now);
 }
 
@@ -413,6 +453,8 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
     lock->others.asked |= UINT64_C(1) << n->index; /* only a hint, too */
   if (hint)
     rlk_ask_hint(n, lock->claim, lock->round.number, now); /* only a hint: without memory there is none */
+  if (rlk_is_single(lock) && lock->op.phase == RLK_ASKING_ALL && lock->key->count == 1)
+    rlk_holder_ask_behind(lock, n, now);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "asking.h"
+#include "kind.h"
 
 #define MS RLK_NS_PER_MS
 #define ASK_EVERY_NS (1000 * MS)
@@ -114,6 +115,12 @@ static int64_t client_of(const char *token)
   return strtoll(digits, NULL, 16);
 }
 
+/* It asks all nodes what is under the key: an inspect, or a single attempt. */
+static int gathers(const redlock_lock *lock)
+{
+  return lock->op.probe || rlk_is_single(lock);
+}
+
 static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_ask *row, int64_t now)
 {
   return (struct rlk_request){.ask = row,
@@ -160,7 +167,15 @@ void rlk_holder_look(redlock_lock *lock, struct rlk_node *n, int64_t now)
     return;
   rlk_out_bytes(&out, part.bulk, part.bulk_size);
   rlk_ask_end(&out, request_of(lock, &rlk_row_type, now));
-  if (lock->op.probe)
+  if (gathers(lock))
+    lock->op.looking |= UINT64_C(1) << n->index;
+}
+
+void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *n, int64_t now)
+{
+  struct rlk_request request = {
+      .ask = &rlk_row_behind, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
+  if (rlk_holder_ask_value(n, lock, request) == 0) /* without memory the node has shown none */
     lock->op.looking |= UINT64_C(1) << n->index;
 }
 
@@ -280,6 +295,10 @@ static void looked(redlock_lock *lock, struct rlk_node *n, const struct rlk_repl
   size_t size = reply->text.end;
   char *token;
   int64_t readers;
+  if (!lock->op.probe && rlk_is_single(lock)) {
+    show_value(lock, n, text);
+    return;
+  }
   if (size > sizeof hash - 1 && memcmp(text, hash, sizeof hash - 1) == 0)
     rlk_holder_value(lock, n, text + sizeof hash - 1, size - (sizeof hash - 1), now);
   if (strncmp(text, shared, sizeof shared - 1) != 0 || !holder_of(lock))
@@ -312,7 +331,28 @@ static int type_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk
     return 0;
   if (!out->fault && out->reply->type == RLK_REPLY_STRING)
     looked(lock, n, out->reply, out->now_ns);
-  return lock->op.kind == REDLOCK_INSPECT;
+  return gathers(lock);
+}
+
+/* What a single attempt has met there. What cannot be told apart is taken for the same: readers, keys of other types,
+ * those that may not be read. Only hashes may be of single attempts, too. */
+static int met(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
+{
+  char words[300] = "?";
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  const struct rlk_reply *reply = out->reply;
+  if (!lock || lock->round.number != out->request.round || !rlk_in_flight(lock))
+    return 0;
+  lock->op.looking &= ~(UINT64_C(1) << n->index);
+  if (out->fault || (reply->type == RLK_REPLY_STRING && reply->text.end == 0))
+    return 1;
+  if (reply->type == RLK_REPLY_STRING)
+    rlk_text_escaped(&text, reply->text.data, reply->text.end);
+  else if (lock->kind->form == 'h')
+    rlk_holder_look(lock, n, out->now_ns);
+  if (!(lock->op.looking >> n->index & 1))
+    show_value(lock, n, words);
+  return 1;
 }
 
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
@@ -320,6 +360,8 @@ int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_
   const struct rlk_reply *reply = out->reply;
   if (out->request.ask == &rlk_row_type)
     return type_outcome(lock, n, out);
+  if (out->request.ask == &rlk_row_behind)
+    return met(lock, n, out);
   if (out->fault)
     return 0;
   if (reply->type == RLK_REPLY_ERROR && rlk_fault_of(reply->text.data) == RLK_FAULT_PERMISSION)
@@ -335,6 +377,40 @@ int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_
   else
     told(lock, n, out);
   return lock->op.kind == REDLOCK_INSPECT;
+}
+
+/* A key of another type has no value to compare; nodes may differ in the members of a set of readers. */
+static int is_same(const struct rlk_node_answer *a, const struct rlk_node_answer *b)
+{
+  if (a->readers || b->readers)
+    return a->readers && b->readers;
+  return a->value && b->value ? strcmp(a->value, b->value) == 0 : a->value == b->value;
+}
+
+int rlk_holder_count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
+{
+  int count = 0;
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    int at = count;
+    if (lock->votes[i] != RLK_BUSY || !is_same(&lock->node_answers[i], &lock->node_answers[node]))
+      continue;
+    for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->node_answers[i].until_ns; at--)
+      ends_ns[at] = ends_ns[at - 1];
+    if (ends_ns)
+      ends_ns[at] = lock->node_answers[i].until_ns;
+    count++;
+  }
+  return count;
+}
+
+int rlk_holder_is_seen(const redlock_lock *lock)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    int shows = lock->votes[i] == RLK_BUSY && lock->node_answers[i].value;
+    if (shows && rlk_holder_count_like(lock, i, NULL) >= lock->engine->quorum)
+      return 1;
+  }
+  return 0;
 }
 
 int rlk_holder_is_awaited(const redlock_lock *lock)

@@ -34,14 +34,20 @@ int rlk_holder_ask_value(struct rlk_node *node, const redlock_lock *lock, struct
 /* Asks a node that replied busy who holds the lock, unless that was asked a moment ago. */
 void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
+/* A single attempt asks so behind its SET. */
+void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
+/* One token, or readers, were seen on a majority of all nodes: others hold the lock. */
+int rlk_holder_is_seen(const redlock_lock *lock);
+/* The number of nodes whose key is the one on `node`; their ends descending in ends_ns, which may be NULL. */
+int rlk_holder_count_like(const redlock_lock *lock, int node, int64_t *ends_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_value(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
 /* The key there is no string: asks for its type. */
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
-/* The holder's token; the type of its key if that is no string; the entry of the holder's client; the SET of this
- * client's entry. */
-extern const struct rlk_ask rlk_row_holder, rlk_row_type, rlk_row_entry, rlk_row_show;
-/* Their replies; lock may be NULL: the answer is no longer wanted. 1: an inspect waits for it. */
+/* The holder's token, also behind the SET of a single attempt; the type of its key if that is no string; the entry of
+ * the holder's client; the SET of this client's entry. */
+extern const struct rlk_ask rlk_row_holder, rlk_row_behind, rlk_row_type, rlk_row_entry, rlk_row_show;
+/* Their replies; lock may be NULL: the answer is no longer wanted. 1: an operation waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */
 int rlk_holder_is_awaited(const redlock_lock *lock);

@@ -34,7 +34,7 @@ struct rlk_kind {
   /* A new attempt: its proposal to all nodes; it may change which node is asked first. -1: memory is out. */
   int64_t (*propose)(redlock_lock *lock, int64_t now_ns);
   int (*judge)(const redlock_lock *lock); /* the verdict of an attempt that has failed; else the last round's stands */
-  int (*tries_on)(const redlock_lock *lock); /* after the last attempt has failed: 1: make another one */
+  int (*is_taken)(const redlock_lock *lock); /* a single attempt has seen that others hold it; else by their token */
   struct rlk_tally (*count)(redlock_lock *lock, int64_t now_ns); /* the votes of an attempt */
   /* A majority has granted, until then: 1 if the lock is won with that, 0 if nodes were asked for more. */
   int (*settle)(redlock_lock *lock, int granted, int64_t until_ns, int64_t now_ns);

@@ -17,7 +17,7 @@ struct rlk_node_answer {
   int64_t until_ns;         /* BUSY, inspect: when its key ends; 0 unknown, RLK_NEVER it does not */
   int part;                 /* BUSY: which of several resources that is */
   int64_t readers;          /* inspect: its key is a set of so many */
-  char *value;              /* inspect: escaped, or NULL */
+  char *value;              /* BUSY, inspect: escaped, or NULL */
   char *error;              /* ERROR: the server's text, or NULL */
 };
 
@@ -98,7 +98,7 @@ struct rlk_operation {
   atomic_int cancelled; /* by redlock_lock_cancel */
   struct rlk_waiter *waiter;
   struct rlk_claim *probe; /* inspect, remove: carries the answers */
-  uint64_t looking;        /* inspect: nodes asked for the type of a key that is no string, as bits */
+  uint64_t looking;        /* nodes asked what is under the key, or of what type that is, as bits */
   int asking_again;        /* extend: the timer is the next try at the failed nodes */
   int scripts_missing;     /* release: a node had lost its scripts */
   uint64_t counted;        /* release: nodes that counted at the call, as bits */
@@ -111,6 +111,7 @@ struct rlk_round {
   int is_tight;         /* a quorum was asked: the time of the answers runs, from when they are written */
   int64_t asked_all_ns; /* when all nodes were asked last */
   int64_t written_ns;   /* when the requests were written; 0: not yet */
+  int64_t took_ns;      /* how long a majority took to answer; 0: it has not */
   int is_unwritten;     /* in engine->unwritten */
   redlock_lock *next_unwritten;
 };
@@ -129,6 +130,7 @@ struct rlk_attempt {
   int offered;                             /* permits: the slot, from 1, that home offered last; 0: none */
   int is_offered_again;                    /* ... in vain, and again */
   int64_t asked_of_all;                    /* permits: the slot, counted on, that all nodes were asked for last */
+  uint64_t full;                           /* permits: nodes that said that none is free, as bits */
   struct rlk_number ttl_text;              /* as it is sent */
   int quarantine_is_told, refusal_is_told; /* as events, once in a wait */
 };
@@ -204,6 +206,12 @@ struct redlock_lock {
 static inline int rlk_in_flight(const redlock_lock *lock)
 {
   return lock->op.status == REDLOCK_PENDING;
+}
+
+/* An acquire that does not wait, or has one attempt only. */
+static inline int rlk_is_single(const redlock_lock *lock)
+{
+  return lock->op.kind == REDLOCK_ACQUIRE && lock->attempt.max == 1;
 }
 
 /* By an operation, or by a thread that has not taken its result yet. */

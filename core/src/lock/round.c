@@ -13,6 +13,8 @@
 
 void rlk_round_clear(redlock_lock *lock)
 {
+  lock->round.took_ns = 0;
+  lock->op.looking = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     struct rlk_node_answer *answer = &lock->node_answers[i];
     lock->votes[i] = RLK_NOT_ASKED;
@@ -81,17 +83,21 @@ void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns)
 /* ---- the time of a round ---- */
 
 /* How long the answers that are open may take: a stall of all nodes is outlasted, but where a majority has answered the
- * others have a few of their round trips (rule A.2). */
+ * others have a few of their round trips (rule A.2). A single attempt has less patience, since its votes keep others
+ * from winning, and it tries again (rule F.4). */
 static int64_t patience_ns(const redlock_lock *lock, const struct rlk_tally *tally)
 {
   int all = lock->op.phase == RLK_ASKING_ALL && tally->answered < tally->quorum;
-  int64_t longest = all ? lock->op.asked.node_timeout_ns : 0;
+  int64_t longest = all ? lock->op.asked.node_timeout_ns : 0, twice_ns = 2 * lock->round.took_ns;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    int64_t patience = rlk_node_patience_ns(&lock->engine->net.nodes[i], &lock->op.asked);
+    const struct rlk_node *n = &lock->engine->net.nodes[i];
+    int64_t patience = rlk_node_patience_ns(n, &lock->op.asked);
     if (lock->votes[i] == RLK_ASKED && patience > longest)
       longest = patience;
+    if (lock->votes[i] == RLK_ASKED && 2 * n->rtt_ns > twice_ns)
+      twice_ns = 2 * n->rtt_ns;
   }
-  return longest;
+  return rlk_is_single(lock) && lock->round.took_ns && !all && twice_ns < longest ? twice_ns : longest;
 }
 
 /* The answer time-out starts when the requests are written. Extra time for slow nodes is decided when it fires. */
@@ -152,10 +158,13 @@ void rlk_round_time(redlock_lock *lock, int64_t now)
 }
 
 /* A majority has answered without a verdict: the others have less time from here on. */
-void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally)
+void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally, int64_t now)
 {
-  if (lock->round.is_tight && lock->round.written_ns && tally->answered == tally->quorum)
-    rlk_round_set_timer(lock, lock->round.written_ns + patience_ns(lock, tally));
+  if (!lock->round.is_tight || !lock->round.written_ns || tally->answered != tally->quorum)
+    return;
+  if (!lock->round.took_ns)
+    lock->round.took_ns = now - lock->round.written_ns;
+  rlk_round_set_timer(lock, lock->round.written_ns + patience_ns(lock, tally));
 }
 
 void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now)

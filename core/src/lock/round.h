@@ -18,7 +18,7 @@ void rlk_round_time(redlock_lock *lock, int64_t now_ns);
 void rlk_round_time_answers(redlock_lock *lock, int64_t now_ns);
 void rlk_round_written(redlock_lock *lock, int64_t now_ns);
 int rlk_round_has_time(redlock_lock *lock, int64_t now_ns); /* its timer has fired: 1 if it goes on, for slow nodes */
-void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally);
+void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally, int64_t now_ns);
 int rlk_round_awaits(const redlock_lock *lock, int node);
 void rlk_round_close(redlock_lock *lock);
 int rlk_round_hope(redlock_lock *lock, int64_t now_ns); /* the time is over, but some may still come: 1 */
