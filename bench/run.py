@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import platform
 import re
 import resource
 import shutil
@@ -11,16 +10,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
 import order  # noqa: E402
+from machine import idlest_core, machine, on_two_cores  # noqa: E402
 from testing import Cluster, Tls  # noqa: E402
 
 os.environ.pop("REDLOCK_GUARD", None)  # the restart guard is on, as it is for users; the axis "guard" turns it off
@@ -33,6 +31,7 @@ LEASES = 10000
 LEASE_OPTIONS = [arg for pair in ("ttl_ms=10000", "renew=true", "max_hold_ms=-1", "max_extensions=-1")
                  for arg in ("--set", pair)]
 CONTENDERS, MANY_CONTENDERS, HOLD_MS = 16, 64, 5
+HOSTS = (2, 3, 5, 8)
 READERS, WRITERS = 32, 2
 WAITERS, WAITING_PROCESSES = 1000, 200
 LONG_TTL_S = 600
@@ -187,7 +186,7 @@ class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
     AXES = ["sequential", "in-flight", "guard", "fence", "kinds", "tls", "faults", "memory", "leases", "ends",
-            "reentrance", "contention", "readers", "waiting", "order"]
+            "reentrance", "contention", "at-once", "readers", "waiting", "order"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -465,6 +464,22 @@ class Bench:
         return [row.judged(value, comparison, goals[figure]) if figure in goals else row
                 for figure, (row, value, comparison) in rows.items()]
 
+    def at_once(self) -> List[Row]:
+        """Hosts that try at the same moment, on two cores, so that they do not do so one after the other."""
+        rounds, rows = 200 if self.options.quick else 1000, []
+        for nodes in (3, NODES):
+            with on_two_cores(), Cluster(nodes) as cluster:
+                programs = Programs(self.programs.build, self.programs.test_build, cluster)
+                runs = [output_of(programs.library("at_once", "--rounds", str(rounds), "--hosts", str(hosts)))
+                        for hosts in HOSTS]
+            nobody, several = (sum(run[figure] for run in runs) for figure in ("nobody", "several"))
+            note = "%.2f attempts each, longest %.0f ms" % (statistics.mean(run["attempts"] for run in runs),
+                                                            max(run["longest_ms"] for run in runs))
+            rows += [Row("%d to %d hosts at once, %d nodes: nobody wins" % (HOSTS[0], HOSTS[-1], nodes),
+                         "of %d" % (rounds * len(HOSTS)), nobody, note=note).judged(nobody, "<=", 0),
+                     Row("  two win", "times", several).judged(several, "<=", 0)]
+        return rows
+
     def readers(self) -> List[Row]:
         """Writers among many more readers wait as long as the queue makes them. Alone they show what waiting costs."""
         args = ["--hold-us", "5000", "--think-us", "5000", "--milliseconds", "2000" if self.options.quick else "5000"]
@@ -568,48 +583,6 @@ class Bench:
     def _slope(tool: Any, command: List[str]) -> float:
         low, high = (tool(command + ["--cycles", str(cycles)]) for cycles in TOOL_CYCLES)
         return (high - low) / (TOOL_CYCLES[1] - TOOL_CYCLES[0])
-
-
-# ---- the machine ------------------------------------------------------------------------------------------------
-
-
-CORES = sorted(os.sched_getaffinity(0))
-
-
-@contextmanager
-def on_two_cores() -> Iterator[None]:
-    """What is started meanwhile may run on the core of the bench and on another one."""
-    core, = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core, *[other for other in CORES if other != core][:1]})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, {core})
-
-
-def idle_ticks() -> Dict[int, int]:
-    lines = Path("/proc/stat").read_text().splitlines()
-    cores = {int(m.group(1)): line for line in lines if (m := re.match(r"cpu(\d+) ", line))}
-    return {core: int(line.split()[4]) for core, line in cores.items() if core in os.sched_getaffinity(0)}
-
-
-def idlest_core() -> int:
-    before = idle_ticks()
-    time.sleep(0.5)
-    after = idle_ticks()
-    return max(after, key=lambda core: after[core] - before[core])
-
-
-def processor() -> str:
-    model = re.search(r"^model name\s*: (.+)", Path("/proc/cpuinfo").read_text(), re.M)  # not on every architecture
-    return model.group(1) if model else platform.machine()
-
-
-def machine(core: int) -> Dict[str, Any]:
-    server = subprocess.run(["redis-server", "--version"], stdout=subprocess.PIPE, text=True).stdout
-    return {"date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "processor": processor(),
-            "pinned_to_core": core, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2),
-            "server": re.search(r"v=(\S+)", server).group(1)}
 
 
 # ---- output -----------------------------------------------------------------------------------------------------
