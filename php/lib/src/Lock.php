@@ -50,7 +50,7 @@ final class Lock implements LockInterface
     {
         $status = $this->take(__METHOD__, $waitMs);
         if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
+            $this->fail($status, $waitMs);
         }
     }
 
@@ -107,7 +107,7 @@ final class Lock implements LockInterface
             $hasFailed && $this->releaseAfterFailure();
         }
         if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
+            $this->fail($status, $waitMs);
         }
         $this->releaseAfterSuccess($result);
         return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
@@ -255,12 +255,12 @@ final class Lock implements LockInterface
         return $status === \REDLOCK_OK ? new Event\Extended($this->resource, $this->remainingMs()) : null;
     }
 
-    private function fail(int $status): never
+    private function fail(int $status, ?int $waitMs = null): never
     {
         try {
             $this->native->fail($status);
         } catch (BusyException $busy) {
-            $busy->heldBy = $this->holder();
+            $busy->heldBy = $this->holder($waitMs === 0 || $this->attempts() === 1);
             throw $busy;
         } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
             throw Options::inNames($refused);
@@ -273,10 +273,10 @@ final class Lock implements LockInterface
      *
      * @return ?array<string, int|string>
      */
-    private function holder(): ?array
+    private function holder(bool $isSingle): ?array
     {
         $known = $this->native->heldBy();
-        $unknown = $known === '' && $this->native->attempts() === 1 ? [$this->resource, ...$this->more] : [];
+        $unknown = $known === '' && $isSingle ? [$this->resource, ...$this->more] : [];
         $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
         while ($known === '' && $unknown !== [] && ($leftMs = $untilMs - \intdiv(\hrtime(true), 1000000)) > 0) {
             $native = $this->driver->lock(\array_shift($unknown), ['node_timeout_ms' => $leftMs]);
