@@ -1,6 +1,8 @@
 /* What a lock asks of which nodes, and what comes of the answers. */
 #include "lock_world.h"
 
+#include "lock/round.h"
+
 #include <stdio.h>
 
 static int no_memory;
@@ -146,6 +148,21 @@ static void a_round_ends_by_its_answers(void **state)
     end(state);
     begin(state);
   }
+}
+
+/* Replies may come apart. */
+static void a_refusal_waits_for_what_stands_behind_it(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 0);
+  write_all();
+  rlk_round_written(lock, now_ns);
+  now_ns += MS;
+  answer_with(1, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
+  answer(0, &rlk_row_set, RLK_BUSY);
+  answer(2, &rlk_row_set, RLK_BUSY);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
+  assert_true(lock->op.timer.at_ns > now_ns);
 }
 
 /* By the first attempt behind its failure, by every other one behind its SET. */
@@ -464,6 +481,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       CASE(a_free_lock_costs_one_round_trip),
       CASE(a_round_ends_by_its_answers),
+      CASE(a_refusal_waits_for_what_stands_behind_it),
       CASE(how_long_a_key_lives_is_asked_once_per_attempt),
       CASE(an_outage_is_reported_even_if_others_wait),
       CASE(all_locks_that_wait_for_a_node_ask_it),

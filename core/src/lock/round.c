@@ -92,10 +92,10 @@ static int64_t patience_ns(const redlock_lock *lock, const struct rlk_tally *tal
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     const struct rlk_node *n = &lock->engine->net.nodes[i];
     int64_t patience = rlk_node_patience_ns(n, &lock->op.asked);
-    if (lock->votes[i] == RLK_ASKED && patience > longest)
-      longest = patience;
-    if (lock->votes[i] == RLK_ASKED && 2 * n->rtt_ns > twice_ns)
-      twice_ns = 2 * n->rtt_ns;
+    if (lock->votes[i] != RLK_ASKED && !(rlk_is_single(lock) && lock->op.looking >> i & 1))
+      continue;
+    longest = patience > longest ? patience : longest;
+    twice_ns = 2 * n->rtt_ns > twice_ns ? 2 * n->rtt_ns : twice_ns;
   }
   return rlk_is_single(lock) && lock->round.took_ns && !all && twice_ns < longest ? twice_ns : longest;
 }
