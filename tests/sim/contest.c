@@ -59,7 +59,7 @@ void contest_try(struct world *world)
   for (int i = 0; i < world->process_count * SLOTS_MAX; i++)
     if (tries(world_slot(world, (uint32_t)i)))
       process_contend(world_slot(world, (uint32_t)i), REDLOCK_ACQUIRE, 0);
-  while (!is_decided(world) && !world->violation[0])
+  for (int64_t until = world->now + LASTS_MS * MS; world->now < until && !world->violation[0] && !is_decided(world);)
     world_pass(world, MS);
   for (int i = 0; i < world->process_count * SLOTS_MAX; i++)
     if (tries(world_slot(world, (uint32_t)i)) && world_slot(world, (uint32_t)i)->holding >= 0)
@@ -81,7 +81,9 @@ void contest_run(struct world *world)
       process_replace(victim, 1);
       victim = NULL;
     }
-    if (world->now > begun + LASTS_MS * MS)
+    if (world->now > begun + LASTS_MS * MS) {
       world_violation(world, "stuck: not everybody is granted %s within a minute", world->resources[RESOURCE].name);
+      return; /* a hunt for a mutant may be for another violation */
+    }
   }
 }
