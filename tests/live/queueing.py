@@ -2,26 +2,27 @@
 import pytest
 
 import rl
-from common import now_ms, occupy
+from common import occupy
 from helpers import Call, spin
 from rl import OK
 from testing import eventually
-from waiters import PROMISES, QUEUE, freeze_promises, make_waiters_recheck, members, time_of
+from waiters import (
+    PROMISES,
+    QUEUE,
+    in_order,
+    members,
+    places,
+    time_of,
+)
 
 LONG = {"ttl_ms": 30000}  # no test waits for a lease to end
-OVERSLEPT_MS = 50  # of core/src/lock/queue.c: the second in line takes a lock that has been free for this long
 BEFORE_LAPSE_S = 30  # whoever would wait for the end of a lease waits longer
 GENEROUS_WAIT_MS = 120000
 
 
-def places(nodes, key=QUEUE):
-    """Who waits, in the order of the queue."""
-    return [place for node in nodes if node.alive and not node.stopped for place in members(node, key)]
-
-
 def home(nodes):
-    """The node on which they wait."""
-    return eventually(lambda: next((node for node in nodes if members(node)), None), 20, "somebody queues")
+    """The node by which they go."""
+    return eventually(lambda: next((node for node in in_order(nodes) if members(node)), None), 20, "somebody queues")
 
 
 def places_be(nodes, count):
@@ -42,10 +43,10 @@ def stand_before(node, promise_us, ago_us=1000000000):
 
 
 class Turns:
-    """Threads that wait for the same lock, and who was served when."""
+    """Threads that wait for the same lock, and the order in which they were served."""
 
     def __init__(self, nodes):
-        self.nodes, self.came, self.served, self.calls, self.freed_ms = nodes, [], [], [], None
+        self.nodes, self.came, self.order, self.calls = nodes, [], [], []
 
     def wait(self, name, lock, while_held=lambda: None):
         self.came.append(name)
@@ -53,17 +54,9 @@ class Turns:
 
     def _turn(self, name, lock, while_held):
         assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
-        self.served.append((name, now_ms(), self.freed_ms))
+        self.order.append(name)
         while_held()
-        if self.freed_ms:
-            make_waiters_recheck(self.nodes)
-            freeze_promises(self.nodes)
-            self.freed_ms = now_ms()
         assert lock.release() == OK, lock.message
-
-    @property
-    def order(self):
-        return [name for name, _, _ in self.served]
 
     def end(self, within_s=BEFORE_LAPSE_S):
         """The order in which all were served."""
@@ -71,23 +64,10 @@ class Turns:
             call.join(within_s)
         return self.order
 
-    def end_in_order(self, freed_ms):
-        """All are served in the order in which they came. Only one that is late for its turn, as on a busy machine, may
-        see the next go ahead."""
-        self.freed_ms = self.freed_ms or freed_ms
-        self.end()
-        waiting = list(self.came)
-        for name, at_ms, later_freed_ms in self.served:
-            free_ms = at_ms - (later_freed_ms or freed_ms)
-            assert name == waiting[0] or free_ms > OVERSLEPT_MS - 1, (self.order, free_ms)
-            waiting.remove(name)
-
     def serve(self, held):
-        """Releases the lock for which they wait: they are served in order."""
-        freeze_promises(self.nodes)
-        self.freed_ms = now_ms()
+        """Releases the lock for which they wait: they are served in the order in which they came."""
         assert held.release() == OK
-        self.end_in_order(self.freed_ms)
+        assert self.end() == self.came
 
 
 @pytest.fixture
@@ -117,7 +97,7 @@ def home_of_r(nodes, make_client):
     client = make_client(nodes.urls)
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
-    node = spin(client, lambda: next((node for node in nodes if members(node)), None), 20)
+    node = spin(client, lambda: next((node for node in in_order(nodes) if members(node)), None), 20)
     assert lock.cancel() == OK
     for one in nodes:
         spin(client, lambda: not members(one))

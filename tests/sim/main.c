@@ -62,7 +62,6 @@ static const char *shows(int mutant)
   case RLK_MUTANT_ALL_ALIKE:
   case RLK_MUTANT_END_IGNORED:
   case RLK_MUTANT_WAITS_FOR_THE_DEAD: return "missed:";
-  case RLK_MUTANT_WAITS_AT_THE_FIRST:
   case RLK_MUTANT_QUEUE_JUMPER:
   case RLK_MUTANT_PLACE_FORGOTTEN: return "overtaken:";
   case RLK_MUTANT_FENCE_NOT_RAISED:
@@ -87,7 +86,7 @@ static const char *shows(int mutant)
 /* It breaks a rule of locks that are shared, of several resources or of several permits. */
 static int is_of_kinds(int mutant)
 {
-  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_WAITS_AT_THE_FIRST;
+  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_PICK_FORGOTTEN;
 }
 
 static double seconds(clockid_t clock)

@@ -9,6 +9,7 @@ struct change { /* of the script that has `of` in its text, in one place */
   const char *of, *from, *to;
 };
 
+#define QUEUE "local function passes(h)"
 #define CLAIM "'MSETNX'"
 #define DROP ",dropped="
 #define NOT_MINE "  if not mine then return {begins and 0 or -1,i,call('PTTL',k)} end\n  was[i]=y\n"
@@ -20,6 +21,8 @@ struct change { /* of the script that has `of` in its text, in one place */
 
 static const struct change changes[] = {
     {RLK_MUTANT_EXTEND_SHORTENS, "r[i]=1", "if redis.call('PTTL',KEYS[i])<tonumber(ARGV[1]) then", "do"},
+    {RLK_MUTANT_WAITS_FOR_THE_DEAD, QUEUE, " and time(h)>now+", " and false and time(h)>now+"},
+    {RLK_MUTANT_WAITS_FOR_THE_DEAD, "return {rank,ttl}", "now+ARGV[3]+", "now+5000000+ARGV[3]+"},
     {RLK_MUTANT_READER_DELETES, DROP, "if d==1 and call('EXISTS',k)==1 then",
      "if d==1 then call('DEL',k) elseif false then"},
     {RLK_MUTANT_ENDS_WITH_THE_FIRST, CLAIM, " or tonumber(top[i][2])<at", ""},

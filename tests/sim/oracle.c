@@ -212,6 +212,7 @@ static void see_not_held(struct slot *slot, struct holding *holding)
   if (world->faultless && slot->temper == TEMPER_RENEW && !slot->shortens && has_time_to_renew(slot))
     world_violation(world, "lock %d was renewed and lapsed although nothing broke", slot->index);
   TRACE(world, "process %d lock %d: lapsed", slot->process->index, slot->index);
+  world->longest_hold = later(world->longest_hold, world->now - holding->since);
   if (holding->until > world->now)
     holding->until = world->now;
   holding->open = 0;
@@ -288,6 +289,7 @@ struct holding *oracle_give_up(struct slot *slot)
   struct holding *holding = holding_of(slot);
   if (!holding)
     return NULL;
+  world->longest_hold = later(world->longest_hold, world->now - holding->since);
   holding->given_up_at = world->now;
   holding->promised_until = holding->until;
   holding->open = 0;

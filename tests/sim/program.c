@@ -168,7 +168,7 @@ void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limi
     return;
   }
   slot->operation = operation;
-  slot->started_at = slot->overtaken_at = world->now;
+  slot->started_at = world->now;
   slot->told = slot->overtaken = 0;
   slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * (100 + world->drift_percent) / 100;
   if (limit_ms < 0)

@@ -36,10 +36,9 @@ static const struct role roles[] = {
     {"extend", "r[i]=1", KEEPS, FOR_EACH, 1, ARGUMENTS_MAX, 0, -1, 1, 0},
     {"expire", "return redis.call('PEXPIRE',KEYS[1],ARGV[2])", KEEPS, FOR_ONE, 1, 1, 0, 2, 0, 1},
     {"proof", "ipairs({'GET','PTTL'", ASKS, NOTHING, 1, 1, 0, 0, -1, -1},
-    {"join", "return {rank,ttl}", ASKS, NOTHING, 3, 2 + PERMITS, 2, 6, -1, -1},
-    {"hand over", "r=r+2", GIVES, NOTHING, 3, 3, 2, 3, 0, -1},
-    {"leave", "redis.pcall('EXISTS',KEYS[1])==0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 2, -1, -1},
-    {"part", "redis.pcall('EXISTS',KEYS[2])==1 and 2 or 0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 2, -1, -1},
+    {"place", "return {rank,ttl}", ASKS, NOTHING, 3, 2 + PERMITS, 2, 9, -1, -1},
+    {"hand over", "and r+2 or r", GIVES, NOTHING, 3, 3, 2, 4, 0, -1},
+    {"leave", "redis.pcall('EXISTS',Q)==1 and 2 or 0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 4, -1, -1},
     {"register", "ARGV[2]..s..ARGV[4]", ASKS, OF_MARKER, 1, 1, 0, 4, -1, -1},
     {"claim", "'MSETNX'", TAKES, FOR_ALL, 1, KEYS_MAX, 0, 4, 0, 1},
     {"drop", ",dropped=", GIVES, NOTHING, 1, KEYS_MAX, 0, 2, 0, -1},
@@ -184,7 +183,7 @@ void server_check_speaker(const struct request *request, const struct argument *
 /* A place moves up in the queue: whoever asks again stands anew. */
 static void note_queue(const struct run *run)
 {
-  if (run->role->arguments == 6 && run->role->beside == 2)
+  if (run->role->arguments == 9)
     oracle_moves_up(run->request->world);
 }
 

@@ -288,11 +288,10 @@ struct slot {
   int64_t renewed_ms; /* what a renewal asks for */
   int operation;      /* what was started last, 0 when its end was seen */
   int64_t started_at;
-  int overtaken;        /* how often one who came later was granted the lock before it, */
-  int64_t overtaken_at; /* and when last */
-  int64_t behind_at;    /* one of several permits: when last somebody waited who wants the resource in another way */
-  int64_t must_end_by;  /* true time; RLK_NEVER for an unlimited wait */
-  int told;             /* redlock_client_next has named it since the operation was started */
+  int overtaken;       /* how often one who came later was granted the lock before it */
+  int64_t behind_at;   /* one of several permits: when last somebody waited who wants the resource in another way */
+  int64_t must_end_by; /* true time; RLK_NEVER for an unlimited wait */
+  int told;            /* redlock_client_next has named it since the operation was started */
   int last_status;
   int has_lapsed; /* ... before its last release began */
   uint32_t action_serial;
@@ -448,8 +447,7 @@ struct resource {
   uint32_t loss_count;
   char excused[EXCUSED_MAX][TOKEN_SIZE]; /* granted by a node of which no guard can know that it lost keys */
   uint32_t excused_count;
-  int64_t fence;      /* of the last holder, */
-  int64_t granted_at; /* and when it was granted */
+  int64_t fence; /* of the last holder */
 };
 
 struct tokens { /* a hash set */
@@ -567,8 +565,7 @@ struct world {
   struct omissions omissions;
   struct orders orders;
   uint32_t strikes; /* of the nemesis so far */
-  int64_t now;
-  int64_t end_of_work;
+  int64_t now, end_of_work;
   int patient;            /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;            /* everybody waits in order */
   int polls_every;        /* of the processes one in so many has wake=poll; 0: none */
@@ -580,9 +577,9 @@ struct world {
   struct rollout rollout;
   enum hard hard;
   struct away away[PROCESSES_MAX][NODES_MAX];
-  int64_t night_until; /* programs idle */
   struct siege siege;
-  int64_t wall_offset; /* of the clocks that were never stepped */
+  int64_t night_until, longest_hold; /* programs idle until then; so far */
+  int64_t wall_offset;               /* of the clocks that were never stepped */
   int nights, late_riser;
   int fenced;         /* ... and fencing numbers */
   int mixed;          /* locks are plain, shared, of several resources and permits */

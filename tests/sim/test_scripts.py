@@ -25,7 +25,8 @@ OWN, OTHER = "0123456789abcdef" * 2 + "01234567", "fedcba9876543210" * 2 + "fedc
 PERMIT_OF_3, PERMIT_OF_4 = OTHER[:37] + "p02", OTHER[:37] + "p03"
 KEYS = ["orders:0", "libredlock:s:1:orders:0", "libredlock:s:2:orders:0"]
 QUEUE, PROMISES, FENCE, MARKER = ("libredlock:%s:orders:0" % kind for kind in "qpfm")
-PLACES = ["97222d675d43d657:8", "97222d675d43d657:9", "a7222d675d43d657/4", "b7222d675d43d657/11", "c7222d675d43d657:2"]
+PLACES = ["97222d675d43d657:8", "97222d675d43d657:9", "a7222d675d43d657/4", "b7222d675d43d657/11", "c7222d675d43d657:2",
+          "d7222d675d43d657:s6", "e7222d675d43d657:p1,5"]
 ALL = [*KEYS, QUEUE, PROMISES, FENCE, MARKER]
 
 SHOW = """local all={}
@@ -167,10 +168,10 @@ def arguments(draw, name, now_us):
         "release": lambda: (KEYS[:1], [token]),
         "expire": lambda: (KEYS[:1], [token, ms]),
         "proof": lambda: (["libredlock:proof:1"], []),
-        "join": lambda: (slots, [place, draw.choice([0, 7, 3000000]), 400000, 250000, 600000, "libredlock:w:"]),
-        "hand over": lambda: (queue, [token, draw.choice(["", place]), "libredlock:w:"]),
-        "leave": lambda: (queue, [place, "libredlock:w:"]),
-        "part": lambda: (slots, [draw.choice(["", place]), "libredlock:w:"]),
+        "place": lambda: (slots, [place, draw.choice([0, 7, 3000000]), 400000, 250000, 600000, 150000, "libredlock:w:",
+                                  *draw.choice([["", ""], [now_us - 1000000, 0], [now_us - 1000000, 2000000]])]),
+        "hand over": lambda: (queue, [token, draw.choice(["", place]), "libredlock:w:", 150000]),
+        "leave": lambda: (slots, [draw.choice(["", place]), "libredlock:w:", 150000, draw.choice(["", "1"])]),
         "register": lambda: ([MARKER], [draw.choice(["", "v2 one", "v2 two"]), "v2 run ", draw.choice(["", "5"]),
                                         " 3 -"]),
         "claim": lambda: (some, [token, ms, draw.choice("xsh"), draw.choice("012")]),
@@ -253,18 +254,17 @@ def compare(real, model, states):
 
 def test_every_script_does_what_it_does_on_a_real_server(real, model):
     names = compare(real, model, STATES)
-    assert names == {"release", "extend", "expire", "proof", "join", "hand over", "leave", "part", "register", "claim",
+    assert names == {"release", "extend", "expire", "proof", "place", "hand over", "leave", "register", "claim",
                      "drop", "look", "fence", "raise", "pick"}
 
 
 def test_a_full_server_refuses_what_takes_memory(real, model):
-    place = ["97222d675d43d657:8", 0, 400000, 250000, 600000, "libredlock:w:"]
+    place = ["97222d675d43d657:8", 0, 400000, 250000, 600000, 150000, "libredlock:w:", "", ""]
     cases = [("fence", [], [KEYS[0], FENCE], [OWN, 20000, 1, "1"]), ("pick", [], KEYS, [OWN, 20000, 0, 3]),
              ("claim", [], KEYS, [OWN, 20000, "x", "1"]), ("claim", [], KEYS, [OWN, 20000, "s", "1"]),
              ("claim", [("SET", KEYS[0], OWN), ("PEXPIRE", KEYS[0], 60000)], KEYS[:1], [OWN, 20000, "s", "0"]),
              ("claim", [], KEYS[:1], [OWN, 20000, "h", "1"]), ("register", [], [MARKER], ["", "v2", "5", ""]),
-             ("join", [], [KEYS[0], QUEUE, PROMISES], place),
-             ("join", [("ZADD", QUEUE, 1, "a stranger")], [KEYS[0], QUEUE, PROMISES], place)]  # it writes before
+             ("place", [], [KEYS[0], QUEUE, PROMISES], place)]  # it removes first, so it goes on
     texts = {}
     for name, text in shipped():
         texts.setdefault(name, text)

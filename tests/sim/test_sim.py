@@ -79,7 +79,6 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "takes-what-is-free": 200,
     "votes-of-any-slot": 200,
     "pick-forgotten": 500,
-    "waits-at-the-first": 3000,
     "child-keeps-seed": 200,
 }
 KINDS = {  # few other worlds can show it
@@ -106,7 +105,6 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "place-forgotten": 4594,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
-    "waits-at-the-first": 5457,
     "end-ignored": 2184,
     "waits-for-the-dead": 280,
     "guard-too-short": 233,

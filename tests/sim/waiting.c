@@ -116,7 +116,7 @@ static int waits_at_two_homes(const struct slot *slot)
 static const redlock_lock *placed_for(const struct slot *slot)
 {
   const redlock_lock *leader = slot->lock && slot->lock->wait.room ? rlk_room_leader(slot->lock) : NULL;
-  return leader && leader->wait.place ? leader : NULL;
+  return leader && rlk_has_place(leader) ? leader : NULL;
 }
 
 /* The queue in which it stands, as its client has it; NULL: in none. */
@@ -125,6 +125,13 @@ static const struct object *queue_at_home(const struct slot *slot)
   const struct world *world = slot->process->world;
   const redlock_lock *leader = placed_for(slot);
   return leader ? keys_queue(&world->nodes[own_server(world, leader->wait.home)], slot->resource) : NULL;
+}
+
+static uint64_t number_of(const char *text)
+{
+  const char *comma = strchr(text, ',');
+  text = comma ? comma + 1 : text;
+  return strtoull(*text == 's' ? text + 1 : text, NULL, 10) >> 1;
 }
 
 /* How many stand before it in that queue; -1: it does not stand there. */
@@ -136,7 +143,7 @@ static int rank_of(const struct slot *slot, const struct object *queue)
   for (int i = 0; leader && queue && i < queue->count; i++) {
     const struct member *place = &queue->members[i];
     if ((size_t)place->size > size && memcmp(place->text, client, size) == 0 &&
-        strtoull(place->text + size + 1, NULL, 10) >> 1 == leader->wait.place >> 1)
+        number_of(place->text + size + 1) == leader->wait.place.number)
       return i;
   }
   return -1;
@@ -240,6 +247,30 @@ void oracle_moves_up(struct world *world)
   }
 }
 
+/* How many came before it for one of its resources, each of which it may have to wait for, and those that hold them. */
+static int64_t turns_before(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  int64_t turns = 2 * world->resource_count;
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
+    if (other != slot && other->operation == REDLOCK_ACQUIRE && other->started_at <= slot->started_at)
+      turns += other->spans ? world->resource_count : 1;
+  }
+  return turns;
+}
+
+/* A lock of several resources is served in a time that depends on those before it, and on how long others hold. */
+static void several_wait(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  int64_t most = later(turns_before(slot), 12) * world->longest_hold + 1500 * MS;
+  if (world->orderly && !world->faults.process_end && !world->faults.leftover && !may_be_refused(slot) &&
+      !waits_at_two_homes(slot) && world->now - slot->started_at > most)
+    world_violation(slot->process->world, "several: lock %d waits for %.3f ms, and the longest hold was %.3f ms",
+                    slot->index, (double)(world->now - slot->started_at) / MS, (double)world->longest_hold / MS);
+}
+
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
  * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(struct slot *slot)
@@ -248,6 +279,8 @@ void oracle_waits(struct slot *slot)
   int64_t since, soon;
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE)
     return;
+  if (slot->spans)
+    several_wait(slot);
   if ((slot->is_permit && plain_ones_wait(slot)) || is_hidden_behind_others(slot)) {
     slot->behind_at = world->now; /* a waiter before it may want the first permit alone */
     return;
@@ -273,56 +306,12 @@ void oracle_stands_still(struct slot *slot)
                     (double)(world->now - since) / MS, world->resources[slot->resource].name);
 }
 
-/* Somebody who came earlier waits for that resource. */
-static int waits_before(const struct slot *slot, int resource)
+/* One holds although the other came before: it wants something else, or they may hold together. */
+static int excludes(const struct slot *winner, const struct slot *slot)
 {
-  const struct world *world = slot->process->world;
-  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
-    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
-    if (other != slot && (other->spans || other->resource == resource) && other->operation == REDLOCK_ACQUIRE &&
-        other->started_at <= slot->started_at)
-      return 1;
-  }
-  return 0;
-}
-
-/* It waits for another of its resources, which somebody has had since it was overtaken last, or for which somebody
- * waits before it. */
-static int lacks_another(const struct slot *slot, const struct slot *winner)
-{
-  const struct world *world = slot->process->world;
-  for (int i = 0; i < world->resource_count; i++)
-    if (i != winner->key &&
-        ((free_since(world, i) == RLK_NEVER && world->resources[i].granted_at <= slot->overtaken_at) ||
-         waits_before(slot, i)))
-      return 1;
-  return 0;
-}
-
-/* A lock of several resources is not overtaken again and again by those who want one of them. While it waits for
- * another it is, since none is kept free for it for long. */
-static void order_of_several(struct slot *winner)
-{
-  const int overtaken_max = 16;
-  struct world *world = winner->process->world;
-  if (winner->key >= world->resource_count)
-    return; /* a permit of which it takes no notice */
-  for (int i = 0; world->orderly && world->mixed && !world->faults.process_end && i < world->process_count * SLOTS_MAX;
-       i++) {
-    struct slot *slot = world_slot(world, (uint32_t)i);
-    if (slot == winner || !slot->spans || slot->operation != REDLOCK_ACQUIRE ||
-        (slot->is_shared && winner->is_shared) || may_be_refused(slot) || waits_at_two_homes(slot) || winner->spans ||
-        lacks_another(slot, winner) ||
-        slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
-      continue;
-    slot->overtaken_at = world->now;
-    if (++slot->overtaken > overtaken_max)
-      world_violation(world, "overtaken: %d times others who came later were granted one of the resources of lock %d",
-                      slot->overtaken, slot->index);
-  }
-  for (int i = 0; i < world->resource_count; i++)
-    if (winner->spans || i == winner->key)
-      world->resources[i].granted_at = world->now;
+  if (winner->is_shared && slot->is_shared)
+    return 0;
+  return !slot->wants || winner->key == permit_key(slot->resource, slot->wants - 1);
 }
 
 /* Where everybody waits in order nobody is overtaken again and again. A few times are granted: keys are left behind,
@@ -332,11 +321,10 @@ void oracle_order(struct slot *winner)
   const int overtaken_max = 3;
   struct world *world = winner->process->world;
   int agree = !world->faults.process_end; /* one that has just begun distrusts a clock that is ahead, and so home */
-  order_of_several(winner);
-  for (int i = 0; world->orderly && !world->mixed && agree && i < world->process_count * SLOTS_MAX; i++) {
+  for (int i = 0; world->orderly && agree && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
-    if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
-        may_be_refused(slot) || waits_at_two_homes(slot) ||
+    if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE || slot->spans ||
+        winner->spans || !excludes(winner, slot) || may_be_refused(slot) || waits_at_two_homes(slot) ||
         slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
       continue; /* who came first is known by clocks that drift */
     if (++slot->overtaken > overtaken_max)

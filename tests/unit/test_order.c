@@ -1,7 +1,7 @@
-/* When a waiter takes a lock that is free: at its turn, or when those before it have had theirs. */
+/* When a waiter makes an attempt: when it is the first and the lock is free, and not before. */
 #include "lock_world.h"
 
-enum { OVERSLEPT_MS = 50, FREE = -2 }; /* as core/src/lock/queue.c and PTTL have it */
+enum { VAIN_MAX_MS = 100, FREE = -2 }; /* as core/src/lock/queue.c and PTTL have it */
 
 static int begin_waiting(void **state)
 {
@@ -25,7 +25,7 @@ static void placed(int64_t rank, int64_t pttl)
   for (int i = 0; i < NODES; i++)
     while (asked(i) > 0) {
       rlk_requests_take(requests_of(i), &request);
-      if (request.ask == &rlk_row_join)
+      if (request.ask == &rlk_row_place)
         outcome.request = request;
     }
   assert_non_null(outcome.request.ask);
@@ -40,77 +40,76 @@ static void ask_again(void)
   rlk_operation_timer(lock, now_ns);
 }
 
-/* ... late: the machine is busy. */
-static void ask_again_in_ms(int64_t pause_ms)
+static void is_refused(void)
 {
-  lock->op.timer.at_ns = now_ns + pause_ms * MS;
-  ask_again();
+  write_all();
+  for (int i = 0; i < NODES; i++)
+    answer(i, &rlk_row_set, RLK_BUSY);
 }
 
-/* How long it leaves a lock to those before it that is free at every question. */
-static int64_t left_for_ms(int64_t rank)
+static void the_first_takes_what_is_free_at_once(void **state)
+{
+  (void)state;
+  placed(0, FREE);
+  assert_int_equal(lock->op.phase, RLK_ASKING_ALL);
+}
+
+static void those_behind_leave_it_to_the_first(void **state)
 {
   int64_t since_ns = now_ns;
-  placed(rank, FREE);
-  while (lock->op.phase != RLK_ASKING_ALL) {
-    ask_again();
-    placed(rank, FREE);
-  }
-  return (now_ns - since_ns) / MS;
-}
-
-static void the_first_takes_it_at_once(void **state)
-{
   (void)state;
-  assert_int_equal(left_for_ms(0), 0);
-}
-
-static void the_next_leaves_it_to_one_that_may_have_overslept(void **state)
-{
-  (void)state;
-  assert_in_range(left_for_ms(1), OVERSLEPT_MS, 3 * OVERSLEPT_MS);
-}
-
-static void the_dead_are_not_waited_for(void **state)
-{
-  (void)state;
-  placed(7, 20000);
-  ask_again();
-  assert_in_range(left_for_ms(7), 300, 500);
-}
-
-/* Each question takes one of them out, and none of them has held the lock. */
-static void the_dead_are_not_waited_for_one_by_one(void **state)
-{
-  int64_t since_ns = now_ns, rank = 200;
-  (void)state;
-  placed(rank, FREE);
-  while (lock->op.phase != RLK_ASKING_ALL) {
-    ask_again();
-    placed(--rank, FREE);
-  }
-  assert_in_range((now_ns - since_ns) / MS, 300, 500);
-}
-
-static void the_heir_of_the_first_place_takes_it_at_once(void **state)
-{
-  (void)state;
-  placed(2, 20000);
-  ask_again();
   placed(2, FREE);
+  while (now_ns - since_ns < 10000 * MS) {
+    ask_again();
+    placed(2, FREE);
+    assert_int_equal(lock->op.phase, RLK_SLEEPING);
+  }
+}
+
+/* Others hold it, though home says that it is free. */
+static void each_attempt_in_vain_doubles_the_pause(void **state)
+{
+  int64_t pause_ms = 0;
+  (void)state;
+  placed(0, FREE);
+  for (int i = 0; i < 12; i++) {
+    is_refused();
+    assert_int_equal(lock->op.phase, RLK_SLEEPING);
+    assert_true((lock->op.timer.at_ns - now_ns) / MS >= pause_ms);
+    pause_ms = (lock->op.timer.at_ns - now_ns) / MS;
+    ask_again();
+    placed(0, FREE);
+    assert_int_equal(lock->op.phase, RLK_ASKING_ALL);
+  }
+  assert_in_range(pause_ms, VAIN_MAX_MS, VAIN_MAX_MS + 1);
+}
+
+static void an_answer_that_it_is_held_ends_the_pauses(void **state)
+{
+  (void)state;
+  placed(0, FREE);
+  for (int i = 0; i < 8; i++) {
+    is_refused();
+    ask_again();
+    placed(0, FREE);
+  }
+  is_refused();
   ask_again();
-  assert_int_equal(left_for_ms(0), 0);
+  placed(0, 20000);
+  ask_again();
+  placed(0, FREE);
+  is_refused();
+  assert_in_range((lock->op.timer.at_ns - now_ns) / MS, 1, 2);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_waiting, end)
   const struct CMUnitTest tests[] = {
-      TEST(the_first_takes_it_at_once),
-      TEST(the_next_leaves_it_to_one_that_may_have_overslept),
-      TEST(the_dead_are_not_waited_for),
-      TEST(the_dead_are_not_waited_for_one_by_one),
-      TEST(the_heir_of_the_first_place_takes_it_at_once),
+      TEST(the_first_takes_what_is_free_at_once),
+      TEST(those_behind_leave_it_to_the_first),
+      TEST(each_attempt_in_vain_doubles_the_pause),
+      TEST(an_answer_that_it_is_held_ends_the_pauses),
   };
   return cmocka_run_group_tests_name("order", tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "../base/list.h"
 #include "../kinds/kinds.h"
 #include "../lock/cleanup.h"
-#include "../lock/further.h"
+#include "../lock/several.h"
 #include "../lock/holder.h"
 #include "../lock/kind.h"
 #include "../lock/lease.h"
@@ -60,7 +60,6 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   lock->key = rlk_key_new(prefix, size ? resource : "", size);
   if (lock->node_answers && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0) {
     lock->is_reserved = is_reserved(lock->key, prefix);
-    lock->wait.key = lock->key;
     return lock;
   }
   rlk_key_drop(lock->key);
@@ -149,8 +148,8 @@ static int add_resource(redlock_lock *lock, const void *resource, size_t size, s
     return REDLOCK_INVALID;
   }
   rlk_key_drop(lock->key);
-  lock->key = lock->wait.key = with;
-  rlk_further_free(lock); /* it has room for fewer */
+  lock->key = with;
+  rlk_several_free(lock); /* it has room for fewer */
   lock->kind = rlk_kind_of(lock);
   return REDLOCK_OK;
 }
@@ -225,7 +224,7 @@ void redlock_lock_free(redlock_lock *lock)
     free(lock->node_answers[i].error);
   }
   rlk_holder_drop(lock);
-  rlk_further_free(lock);
+  rlk_several_free(lock);
   rlk_key_drop(lock->key);
   free(lock->node_answers);
   free(lock->refusal);

@@ -29,7 +29,7 @@
   X(BLOCKS_THE_QUEUE, "blocks-the-queue", "a waiter that cannot win keeps its place in the queue")                     \
   X(ALL_ALIKE, "all-alike", "a waiter believes what one on other terms was told")                                      \
   X(END_IGNORED, "end-ignored", "a waiter does not ask when the key ends that it has seen")                            \
-  X(WAITS_FOR_THE_DEAD, "waits-for-the-dead", "a waiter leaves a free lock to each of those before it for 1 s")        \
+  X(WAITS_FOR_THE_DEAD, "waits-for-the-dead", "whoever has died keeps its place for some seconds")                     \
   X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
   X(LAPSED_COUNT, "lapsed-count", "an extension counts where the lease did once, whatever the marker says")            \
@@ -70,7 +70,6 @@
   X(TAKES_WHAT_IS_FREE, "takes-what-is-free", "of several resources those are taken that are free")                    \
   X(VOTES_OF_ANY_SLOT, "votes-of-any-slot", "of permits each node picks a slot, and all votes count together")         \
   X(PICK_FORGOTTEN, "pick-forgotten", "a slot that a node picked without an answer is not given back")                 \
-  X(WAITS_AT_THE_FIRST, "waits-at-the-first", "of several resources only the first has its place in a queue")          \
   X(CHILD_KEEPS_SEED, "child-keeps-seed", "the child of a fork makes the same tokens as its parent")
 
 enum {

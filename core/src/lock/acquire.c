@@ -1,4 +1,4 @@
-/* Acquiring: attempts on all nodes or on the home node first, with pauses between them, until a majority grants. */
+/* Acquiring: attempts on all nodes, with pauses between them, until a majority grants. */
 #include "../base/mutant.h"
 #include "../node/node.h"
 #include "acquire.h"
@@ -20,15 +20,6 @@
 #define SINGLE_NS (200 * MS) /* a single attempt whose votes were split tries again for so long */
 
 static int advance(redlock_lock *lock, int64_t now);
-
-/* A retry for a busy lock asks the home node first, but not for long: a key that was left behind there would hide a
- * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
-static int may_ask_home(const redlock_lock *lock, int64_t now)
-{
-  return lock->attempt.count > 1 && !rlk_is_single(lock) && !lock->wait.place && !rlk_round_is_overdue(lock, now) &&
-         lock->attempt.verdict == REDLOCK_BUSY &&
-         (lock->attempt.home < 0 || lock->votes[lock->attempt.home] == RLK_BUSY);
-}
 
 static void ask_home(redlock_lock *lock, int64_t now)
 {
@@ -55,7 +46,7 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->others.until_ns = 0;
   lock->wait.is_told = 0;
   e->attempts++;
-  lock->attempt.home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
+  lock->attempt.home = -1;
   if (lock->kind->propose && (lock->attempt.proposal = lock->kind->propose(lock, now)) < 0)
     return REDLOCK_NO_MEMORY;
   if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].voter->ttl_limit_ms) {
@@ -232,7 +223,7 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
     return single_failed(lock, now);
   tell_quarantine(lock, now);
   tell_refusal(lock);
-  if (lock->attempt.count == 1 || lock->wait.place)
+  if (lock->attempt.count == 1)
     ask_for_hints(lock, now);
   rlk_holder_ask(lock, now);
   turn = rlk_queue_wait(lock, now);
@@ -295,6 +286,7 @@ static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t un
   }
   if (rlk_others_are_ahead(lock)) {
     lock->attempt.verdict = REDLOCK_BUSY;
+    rlk_others_pass_on(lock, now);
     return attempt_failed(lock, now);
   }
   if (lock->kind->settle && !lock->kind->settle(lock, tally->granted, until_ns, now))
@@ -392,7 +384,6 @@ static int go_on_without_home(redlock_lock *lock, int64_t now)
   if (!lock->others.until_ns || now < lock->others.until_ns || lock->op.phase != RLK_ASKING_ALL)
     return REDLOCK_PENDING;
   lock->others.asked = 0;
-  lock->others.until_ns = 0;
   return advance(lock, now);
 }
 
@@ -445,7 +436,7 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
 static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   /* the hint is asked for behind the SET if no later request will, and on retries (rule F) */
-  int hint = (lock->attempt.count > 1 && !lock->wait.place) || lock->attempt.max == 1;
+  int hint = (lock->attempt.count > 1 && !rlk_has_place(lock)) || lock->attempt.max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;
   if ((n->index == lock->others.home || lock->others.home <= RLK_QUEUE_ANYWHERE) &&

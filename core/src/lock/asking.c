@@ -122,7 +122,7 @@ int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, in
 
 int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
-  int hands_over = claim->hands_over == n->index || claim->hands_over <= RLK_QUEUE_ANYWHERE;
+  int hands_over = claim->hands_over != -1 && now >= rlk_peer_of(n)->queue_again_ns;
   struct rlk_out out;
   if (n->line->requests.count >= RLK_REQUESTS_MAX || claim->kind->put_give(&out, n->line, claim, hands_over) != 0)
     return -1;
@@ -131,7 +131,7 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, 
                   .ask = &rlk_row_delete, .claim = claim, .round = round, .sent_ns = now, .of.hands_over = hands_over});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;
   if (hands_over && claim->kind->apart)
-    rlk_ask_part(n, claim, now); /* without memory waiters find out by asking */
+    rlk_ask_let_in(n, claim, now); /* without memory waiters find out by asking */
   return 0;
 }
 

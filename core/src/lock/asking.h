@@ -10,7 +10,7 @@
 /* The rows are in dispatch.c, with the functions that get the replies. */
 extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row_delete, rlk_row_confirm,
     rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_renewed, rlk_row_value, rlk_row_ttl, rlk_row_remove,
-    rlk_row_queued, rlk_row_join, rlk_row_join_part, rlk_row_part;
+    rlk_row_queued, rlk_row_place, rlk_row_spare_place, rlk_row_place_of_several, rlk_row_part;
 
 /* A command is complete that was asked for a claim. */
 static inline void rlk_ask_end(struct rlk_out *out, struct rlk_request request)

@@ -1,4 +1,4 @@
-/* Backing off for a busy resource: how long to sleep, and which node to ask first (rule F). */
+/* Backing off for a busy resource: how long to sleep, and which node has its queue (rule F). */
 #include <string.h>
 
 #include "../base/mutant.h"
@@ -48,15 +48,6 @@ static int64_t majority_free_ns(const redlock_lock *lock)
   if (busy < e->net.node_count - e->quorum + 1 || ends[e->quorum - 1] == RLK_NEVER)
     return RLK_NEVER;
   return ends[e->quorum - 1] + RLK_NS_PER_MS;
-}
-
-/* After a few attempts the answers about remaining lives should be there; if one was lost, all are asked again. */
-static int lacks_a_hint(const redlock_lock *lock)
-{
-  for (int i = 0; lock->attempt.count > 3 && i < lock->engine->net.node_count; i++)
-    if (lock->votes[i] == RLK_BUSY && lock->node_answers[i].until_ns == 0)
-      return 1;
-  return 0;
 }
 
 /* A hint in the past is ignored: the lease was extended, or another client was faster. */
@@ -113,8 +104,10 @@ int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t 
   return able >= lock->engine->quorum;
 }
 
-/* The highest by the rendezvous hash, of all nodes or of those that can be asked and are not slow. */
-static int highest(const redlock_lock *lock, const struct rlk_key *key, int of_all, int64_t late_ns, int64_t now)
+/* The highest by the rendezvous hash, of all nodes or of those that can be asked and are not slow; another one than
+ * `but`. */
+static int highest(const redlock_lock *lock, const struct rlk_key *key, int of_all, int but, int64_t late_ns,
+                   int64_t now)
 {
   const struct rlk_engine *e = lock->engine;
   uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(key), key->resource_size);
@@ -124,7 +117,7 @@ static int highest(const redlock_lock *lock, const struct rlk_key *key, int of_a
     const struct rlk_node *n = &e->net.nodes[i];
     const char *name = n->run_id[0] ? n->run_id : n->url.name; /* clients may know a server under different names */
     uint64_t rank = mix(hash(resource, name, strlen(name)));
-    if ((of_all || may_be_home(lock, n, late_ns, now)) && (home < 0 || rank > best)) {
+    if (i != but && (of_all || may_be_home(lock, n, late_ns, now)) && (home < 0 || rank > best)) {
       home = i;
       best = rank;
     }
@@ -136,21 +129,17 @@ int rlk_backoff_node(const redlock_lock *lock, struct rlk_key *key, int64_t late
 {
   const struct rlk_node *nodes = lock->engine->net.nodes;
   if (key->home < 0 || key->home_servers != lock->engine->net.servers) {
-    key->home = highest(lock, key, 1, 0, now);
+    key->home = highest(lock, key, 1, -1, 0, now);
     key->home_servers = lock->engine->net.servers;
   }
   if (may_be_home(lock, &nodes[key->home], late_ns, now))
     return key->home;
-  return highest(lock, key, 0, late_ns, now);
+  return highest(lock, key, 0, -1, late_ns, now);
 }
 
-/* All are asked when fewer than a majority can be, and when the others should be free by now, or may be for all that is
- * known: home alone could still be held by a leftover. */
-int rlk_backoff_home(redlock_lock *lock, int64_t now)
+int rlk_backoff_second(const redlock_lock *lock, struct rlk_key *key, int first, int64_t late_ns, int64_t now)
 {
-  if (majority_free_ns(lock) <= now || lacks_a_hint(lock) || !rlk_backoff_has_majority(lock, 0, now))
-    return -1;
-  return rlk_backoff_node(lock, lock->key, 0, now);
+  return highest(lock, key, 0, first, late_ns, now);
 }
 
 int64_t rlk_backoff_round_trip_ns(const struct rlk_engine *e)

@@ -75,6 +75,15 @@ struct rlk_slots {
   int rivals;    /* a node has reported that others use this number of permits; 0: none has */
 };
 
+/* A waiter's place in the queues of its resources (place.c). */
+struct rlk_place {
+  uint64_t number;  /* 0: it has none */
+  uint64_t at;      /* on which nodes it may stand, as bits, */
+  uint64_t listens; /* ... and on which of them it is woken */
+  int slot;         /* the only one that it can have; -1: any */
+  uint8_t shares, is_of_several;
+};
+
 /* One token on N nodes: an attempt, then the lease, then pending deletes. It outlives its lock handle until no node
  * can hold the token and no reply names it. */
 struct rlk_claim {
@@ -85,18 +94,17 @@ struct rlk_claim {
   struct {
     struct rlk_claim *next, *previous;
   } owed;
-  int is_owed;          /* it is in engine->owed */
-  int in_flight;        /* requests that name it */
-  int holders;          /* nodes with RLK_MAY_HOLD */
-  int given_up;         /* given up: delete it wherever it may be */
-  int is_detached;      /* handed over: nothing is ever sent for it */
-  int is_adopted;       /* others may have set it where it was not counted */
-  int hands_over;       /* the node whose delete reports the first in the queue; -1: none */
-  int queues_empty;     /* of several resources: how many homes have said so behind its deletes */
-  uint64_t place;       /* ... and takes this place out of it, */
-  int place_shares;     /* which has the form of one that shares */
-  int64_t number;       /* the number of the lock, once a majority has granted; 0: none */
-  int64_t settle_by_ns; /* by then its kind must have what it needs beside a majority, or the attempt has failed */
+  int is_owed;      /* it is in engine->owed */
+  int in_flight;    /* requests that name it */
+  int holders;      /* nodes with RLK_MAY_HOLD */
+  int given_up;     /* given up: delete it wherever it may be */
+  int is_detached;  /* handed over: nothing is ever sent for it */
+  int is_adopted;   /* others may have set it where it was not counted */
+  int hands_over;   /* its deletes wake who waits; the node whose answer says whether anybody does. -1: they do not */
+  int queues_empty; /* of several resources: how many homes have said so behind its deletes */
+  struct rlk_place place; /* ... and take this place out */
+  int64_t number;         /* the number of the lock, once a majority has granted; 0: none */
+  int64_t settle_by_ns;   /* by then its kind must have what it needs beside a majority, or the attempt has failed */
   struct rlk_slots slots;
   int64_t until_ns; /* no node holds it after that, if none executes a SET much later than it was sent */
   size_t token_size;

@@ -14,6 +14,7 @@
 #include "operation.h"
 #include "others.h"
 #include "queue.h"
+#include "several.h"
 #include "room.h"
 #include "release.h"
 #include "round.h"
@@ -162,22 +163,15 @@ static int release_alone(struct rlk_node *n, const struct rlk_request *r, int64_
   if (!r->of.hands_over)
     return -1;
   rlk_room_denied(n, now);
-  r->claim->hands_over = -1;
   return rlk_ask_delete(n, r->claim, r->round, now);
 }
 
-static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node *n, const struct rlk_reply *reply)
-{
-  return claim->hands_over == n->index || (claim->hands_over == RLK_QUEUE_ANYWHERE && (reply->integer & 2));
-}
-
+/* Any node may say that others wait; that nobody does, home alone. */
 RLK_HOT static inline void hear_of_the_queue(struct rlk_node *n, const struct rlk_outcome *out)
 {
   struct rlk_claim *claim = out->request.claim;
-  if (!knows_the_queue(claim, n, out->reply))
-    return;
-  claim->hands_over = -1;
-  rlk_others_handed_over(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
+  if (claim->hands_over == n->index || (out->reply->integer & 2))
+    rlk_others_handed_over(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
 }
 
 static void part_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -309,9 +303,7 @@ static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
   lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
   if (!rlk_in_flight(lock) || lock->op.phase != RLK_SLEEPING)
     return;
-  if (lock->wait.room)
-    rlk_queue_hinted(lock, out->now_ns);
-  else
+  if (!rlk_has_place(lock) && !lock->wait.room)
     rlk_acquire_sleep(lock, out->now_ns);
 }
 
@@ -355,7 +347,7 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_operation_advance(lock, out->now_ns);
 }
 
-static int join_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+static int place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
   (void)n;
@@ -364,7 +356,7 @@ static int join_again(struct rlk_node *n, const struct rlk_request *r, int64_t n
   return 0;
 }
 
-static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
+static void place_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
   enum rlk_turn turn;
@@ -382,25 +374,42 @@ static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_operation_attempt(lock, out->now_ns);
 }
 
-static int join_part_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+static int place_of_several_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && rlk_in_flight(lock))
-    rlk_queue_placed_part(lock, r->of.part.number, n->index, -1, 0, now); /* it is asked for again */
+  if (lock && rlk_in_flight(lock) && lock->wait.parts)
+    lock->wait.parts[r->of.part.number].ask_ns = now; /* it is asked for again */
+  (void)n;
   return 0;
 }
 
-static void join_part_arrived(struct rlk_node *n, struct rlk_outcome *out)
+static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
   const struct rlk_reply *reply = out->reply;
-  int is_answer = out->fault == RLK_FAULT_NONE;
-  if (!lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
+  int part = out->request.of.part.number, is_answer = out->fault == RLK_FAULT_NONE;
+  int64_t until_ns = is_answer ? rlk_pttl_end_ns(reply->integers[1], out->now_ns) : 0;
+  if (out->fault == RLK_FAULT_LOST || !lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
     return;
-  if (rlk_queue_placed_part(lock, out->request.of.part.number, n->index, is_answer ? reply->integers[0] : -1,
-                            is_answer ? rlk_pttl_end_ns(reply->integers[1], out->now_ns) : 0,
-                            out->now_ns) == RLK_TURN_ATTEMPT)
+  if (!is_answer)
+    rlk_room_refused(lock, n, out->fault, out->now_ns);
+  if (rlk_several_placed(lock, part, n->index, is_answer ? reply->integers[0] : 0, until_ns == 0, until_ns,
+                         out->now_ns) == RLK_TURN_ATTEMPT)
     rlk_operation_attempt(lock, out->now_ns);
+}
+
+static int spare_place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (lock && rlk_in_flight(lock) && rlk_has_place(lock) && lock->wait.second == n->index)
+    rlk_place_ask_at(lock, n->index, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
+  return 0;
+}
+
+static void spare_place_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  if (out->fault == RLK_FAULT_PERMISSION || out->fault == RLK_FAULT_UNKNOWN)
+    rlk_room_denied(n, out->now_ns);
 }
 
 /* A rank and a PTTL: sums of them with times do not overflow. */
@@ -447,10 +456,12 @@ const struct rlk_ask
   rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
   rlk_row_remove = {"DEL", .is_vote = 1, .read = removal_vote, .arrived = rlk_vote_removed},
   rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
-  rlk_row_join = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
-                  .again = join_again, .arrived = join_arrived},
-  rlk_row_join_part = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
-                       .again = join_part_again, .arrived = join_part_arrived},
+  rlk_row_place = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
+                   .again = place_again, .arrived = place_arrived},
+  rlk_row_spare_place = {"the script of the queue", .read = place_fits,
+                         .again = spare_place_again, .arrived = spare_place_arrived},
+  rlk_row_place_of_several = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
+                              .again = place_of_several_again, .arrived = place_of_several_arrived},
   rlk_row_part = {"the script of the queue", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS,
                   .arrived = part_arrived},
   rlk_row_holder = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},

@@ -135,34 +135,35 @@ struct rlk_attempt {
   int quarantine_is_told, refusal_is_told; /* as events, once in a wait */
 };
 
-/* The place of a lock of several resources in the queue of another one of them (further.c). */
-struct rlk_further {
-  int part;
-  int home;       /* the node of that queue */
-  uint64_t place; /* its name there; 0: it has none */
-  int64_t ask_ns; /* when it is to be asked for again */
+/* What a lock of several resources knows of one of them (several.c). */
+struct rlk_part_wait {
+  int home; /* the node of the queue in which it has a place; -1: none */
+  int rank; /* how many are before it: 0 none, 1 none of several resources */
+  int is_free;
+  int64_t asked_ns, ask_ns; /* when it was asked for, and when it is to be asked for again */
 };
 
 /* Its position in the order of waiters for a resource (queue.c, room.c). */
 struct rlk_wait {
-  struct rlk_key *key;           /* the resource in whose queue it has its place: that of the lock or of one part */
-  int part;                      /* which of several that is */
   struct rlk_room *room;         /* NULL: it does not wait there */
   redlock_lock *next, *previous; /* in it */
   redlock_lock *next_placed;     /* in its bucket of engine->placed */
-  uint64_t place;                /* its number in the queue; 0: none */
-  int shares;                    /* it is the place of one that shares */
-  int home;                      /* the node of that queue */
+  struct rlk_place place;        /* in the queues of two nodes: */
+  int home, second;              /* ... the one that it believes, and another one, if home gets late; -1: none */
+  int64_t spare_due_ns;          /* when that is asked for again */
   int64_t rank;                  /* of the last answer */
   int64_t rank_changed_ns;
   int is_ranked;               /* there was an answer */
-  int is_told;                 /* that it is its turn, while an attempt was under way */
+  int is_told;                 /* that it is its turn, while an attempt or a pause was under way */
   int relies_on_push;          /* it promised to ask again as one that is woken */
   int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
-  int64_t free_ns;             /* since when the home node reports that the lock is free; RLK_NEVER: it is held */
-  int in_vain;                 /* attempts that failed although it says so */
-  struct rlk_further *further; /* of several resources: in their number; NULL: none was needed yet */
-  int further_count;
+  int in_vain;                 /* attempts that failed although its turn had come */
+  int64_t pause_until_ns;      /* ... and until when there is no other one */
+  struct rlk_part_wait *parts; /* of several resources; NULL: it has not waited yet */
+  int64_t arrival_us;          /* ... its place in all queues is by this */
+  int64_t keeps_until_ns;      /* ... it keeps what is free, or lets others pass, until then; 0: it is not first yet */
+  int64_t keep_ns;             /* ... for so long, */
+  int keeps;                   /* ... and which of both it does */
 };
 
 /* Whether others wait for its resource (queue.c). */
@@ -212,6 +213,11 @@ static inline int rlk_in_flight(const redlock_lock *lock)
 static inline int rlk_is_single(const redlock_lock *lock)
 {
   return lock->op.kind == REDLOCK_ACQUIRE && lock->attempt.max == 1;
+}
+
+static inline int rlk_has_place(const redlock_lock *lock)
+{
+  return lock->wait.place.number != 0;
 }
 
 /* By an operation, or by a thread that has not taken its result yet. */

@@ -2,20 +2,19 @@
 
 #include "../base/mutant.h"
 #include "backoff.h"
+#include "kind.h"
 #include "place.h"
 #include "queue.h"
 #include "room.h"
 
 #define MS RLK_NS_PER_MS
 #define CONTENDED_NS (2000 * MS)
-#define ALONE_NS (20 * MS)       /* skip asking for waiters after the last reply "none" ... */
-#define BELIEF_NS (2 * ALONE_NS) /* ... and trust that answer while asking ... */
-#define BRIEF_NS (2 * MS)        /* ... unless it has held longer than this: others had time to come */
+#define ALONE_NS (20 * MS) /* nobody is asked for so long after the last answer that nobody waits */
 
 /* A handle that re-acquires without contention skips the queue. */
-static int is_alone(const redlock_lock *lock, int64_t for_ns, int64_t now)
+static int is_alone(const redlock_lock *lock, int64_t now)
 {
-  return lock->others.alone_ns && now - lock->others.alone_ns < for_ns;
+  return lock->others.alone_ns && now - lock->others.alone_ns < ALONE_NS;
 }
 
 /* A node that was never connected may be the one that is home to others. */
@@ -44,18 +43,17 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
 {
   if (is_connecting(lock->engine))
     return RLK_QUEUE_ANYWHERE;
-  return lock->key->count > 1 ? homes(lock, now) : rlk_queue_home(lock, now);
+  return lock->key->count > 1 ? homes(lock, now) : rlk_room_home(lock, lock->key, now);
 }
 
 int rlk_others_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->wait.place || is_alone(lock, BELIEF_NS, now) || !rlk_queue_is_used(lock) ? -1
-                                                                                        : home_or_anywhere(lock, now);
+  return rlk_has_place(lock) || is_alone(lock, now) || !rlk_queue_is_used(lock) ? -1 : home_or_anywhere(lock, now);
 }
 
 int rlk_others_are_ahead(const redlock_lock *lock)
 {
-  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !lock->wait.place && rlk_queue_is_used(lock);
+  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !rlk_has_place(lock) && rlk_queue_is_used(lock);
 }
 
 /* One node says whether others wait; it need not be among the fastest: it has a few round trips from when it
@@ -70,43 +68,51 @@ static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
   return by_ns < now + longest_ns ? by_ns : now + longest_ns;
 }
 
+/* A lock that others may share is not won without that word: readers that come would pass a writer for ever. It waits
+ * for the connection, too, unless the node is known to be away. */
+static int must_know(const redlock_lock *lock)
+{
+  return lock->kind->shares && lock->others.home != -1 && (lock->others.asked || is_connecting(lock->engine));
+}
+
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
 {
-  if (!lock->others.asked || lock->others.are_waiting)
+  if (lock->others.are_waiting || (!lock->others.asked && !must_know(lock)))
     return 0;
   if (!lock->others.until_ns)
-    lock->others.until_ns = knows_by_ns(lock, now);
+    lock->others.until_ns = must_know(lock) ? now + RLK_LATE_NS : knows_by_ns(lock, now);
   return now < lock->others.until_ns;
 }
 
 void rlk_others_hand_over(redlock_lock *lock, int64_t now)
 {
-  int is_brief;
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS;
-  if (is_brief && is_alone(lock, ALONE_NS, now))
+  if (!rlk_has_place(lock) && !lock->engine->room_count && is_alone(lock, now))
     return;
-  if (!is_brief)
-    lock->others.alone_ns = 0; /* until home answers */
-  lock->claim->hands_over = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
+  lock->others.alone_ns = 0; /* until home answers */
+  lock->claim->hands_over = rlk_has_place(lock) ? lock->wait.home : home_or_anywhere(lock, now);
   lock->claim->queues_empty = 0;
   lock->claim->place = lock->wait.place;
-  lock->claim->place_shares = lock->wait.shares;
+}
+
+void rlk_others_pass_on(redlock_lock *lock, int64_t now)
+{
+  lock->claim->hands_over = home_or_anywhere(lock, now);
 }
 
 void rlk_others_let_in(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
-  int home = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
   if (!RLK_INT(&lock->options, QUEUE))
     return;
   lock->claim->place = lock->wait.place;
-  lock->claim->place_shares = lock->wait.shares;
+  if (lock->key->count > 1)
+    homes(lock, now);
   for (int i = 0; i < e->net.node_count; i++)
-    if ((home == i || home <= RLK_QUEUE_ANYWHERE) && e->net.nodes[i].state == RLK_NODE_READY)
-      rlk_ask_part(&e->net.nodes[i], lock->claim, now); /* without memory they find out by asking */
-  lock->wait.place = 0;
+    if (e->net.nodes[i].state == RLK_NODE_READY)
+      rlk_ask_let_in(&e->net.nodes[i], lock->claim, now); /* without memory they find out by asking */
+  lock->wait.place.number = 0;
 }
 
 void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
@@ -114,6 +120,10 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
   const struct rlk_key *key = claim->key;
   struct rlk_room *room = NULL;
   redlock_lock *first;
+  if (others_wait)
+    claim->queues_empty = -1; /* another node may not know */
+  else if (claim->queues_empty < 0)
+    return;
   if (others_wait)
     room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
   else if (e->room_count)
@@ -123,7 +133,8 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
   if (!room)
     return;
   room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
-  for (first = room->first; first && !first->wait.place;) /* without one it waits beside the queue, or behind others */
+  for (first = room->first;
+       first && !rlk_has_place(first);) /* without one it waits beside the queue, or behind others */
     first = first->wait.next;
   if (first && first->op.phase == RLK_SLEEPING)
     rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: the node need not report it */

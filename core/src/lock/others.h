@@ -13,6 +13,8 @@ int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
 int rlk_others_are_ahead(const redlock_lock *lock);
 /* The lock is about to be released: the home node should report the first waiter. */
 void rlk_others_hand_over(redlock_lock *lock, int64_t now_ns);
+/* An attempt that had a majority is about to be given back: who was woken meanwhile has found the lock taken. */
+void rlk_others_pass_on(redlock_lock *lock, int64_t now_ns);
 /* A holder begins to share: it leaves the queue, and the home node wakes the first waiter if that one shares. */
 void rlk_others_let_in(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */

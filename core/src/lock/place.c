@@ -5,11 +5,13 @@
 #include "../base/mutant.h"
 #include "../node/listener.h"
 #include "asking.h"
+#include "backoff.h"
 #include "kind.h"
 
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
 #define CHANNEL_PREFIX "libredlock:w:"
+#define WOKEN_NS (150 * RLK_NS_PER_MS)
 #define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
@@ -34,17 +36,22 @@ static const struct rlk_queue_keys *keys_of(const struct rlk_net *net, struct rl
   return keys;
 }
 
-/* The client's name and a number of its own, with a slash between them for one that shares; empty for none. */
-static void put_place(struct rlk_out *out, uint64_t place, int shares)
+/* The client's name, a slash if it shares, else a colon, what else it wants, and a number of its own, which is odd if
+ * it listens there; empty for none (node/scripts.c). */
+static void put_place(struct rlk_out *out, const struct rlk_place *place, int node)
 {
-  char name[48];
+  char name[64];
   struct rlk_text text = rlk_text_in(name, sizeof name);
-  if (!place) {
+  if (!place->number) {
     RLK_OUT_TEXT(out, "$0\r\n\r\n");
     return;
   }
-  rlk_text_format(&text, "%s%c%llu", rlk_engine_of(out->line->node->net)->queue_name, shares ? '/' : ':',
-                  (unsigned long long)place);
+  rlk_text_format(&text, "%s%c", rlk_engine_of(out->line->node->net)->queue_name, place->shares ? '/' : ':');
+  if (place->is_of_several)
+    rlk_text_add(&text, "s");
+  if (place->slot >= 0)
+    rlk_text_format(&text, "p%d,", place->slot);
+  rlk_text_format(&text, "%llu", (unsigned long long)(place->number << 1 | (place->listens >> node & 1)));
   rlk_out_bulk(out, name, text.length);
 }
 
@@ -68,28 +75,26 @@ void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
   }
 }
 
-/* A script on the key of the lock and the two of its queue. */
+/* A script on the key of the lock, the two of its queue, and those of the other slots. */
 static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
-                 const struct rlk_queue_keys *keys)
+                 struct rlk_key *key, int slots)
 {
-  if (!keys || rlk_out_script(out, l, script, 3, arguments, keys->size + RLK_TOKEN_SIZE_MAX + 256) != 0)
-    return -1;
-  rlk_out_bytes(out, keys->text, keys->channels);
-  return 0;
-}
-
-/* The same, and on the keys of all slots, if there are any. */
-static int begin_open(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
-                      struct rlk_key *key, int slots)
-{
-  const struct rlk_queue_keys *keys = keys_of(l->node->net, key);
+  const struct rlk_queue_keys *keys = key ? keys_of(l->node->net, key) : NULL;
   int more = slots > 1 ? slots - 1 : 0;
-  size_t room = RLK_TOKEN_SIZE_MAX + 256 + rlk_slots_room(l->node->net, key, more);
+  size_t room = RLK_TOKEN_SIZE_MAX + 320 + (more ? rlk_slots_room(l->node->net, key, more) : 0);
   if (!keys || rlk_out_script(out, l, script, 3 + more, arguments, keys->size + room) != 0)
     return -1;
   rlk_out_bytes(out, keys->text, keys->channels);
-  rlk_put_slots(out, key, slots);
+  if (more)
+    rlk_put_slots(out, key, slots);
   return 0;
+}
+
+/* What whoever is woken has: a second wake-up gives no more. */
+static int64_t woken_us(struct rlk_net *net)
+{
+  int64_t trips_ns = 3 * rlk_backoff_round_trip_ns(rlk_engine_of(net));
+  return (trips_ns > WOKEN_NS ? trips_ns : WOKEN_NS) / 1000;
 }
 
 /* Of one of several resources, as far as that is known. */
@@ -102,44 +107,42 @@ static int is_home(const struct rlk_node *n, struct rlk_key *key, int part, int 
 struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home)
 {
   int64_t most_ns = rlk_listener_is_ready(home) ? RLK_STEP_MAX_NS : RLK_POLL_MAX_NS;
-  return (struct rlk_promise){(RLK_STEP_NS + rlk_node_patience_ns(home, &lock->op.asked) + GRACE_NS) / 1000,
+  return (struct rlk_promise){(2 * RLK_ASK_NS + rlk_node_patience_ns(home, &lock->op.asked) + GRACE_NS) / 1000,
                               RLK_STEP_NS / 1000, most_ns / 1000};
 }
 
-static int ask_join(struct rlk_node *n, redlock_lock *lock, struct rlk_key *key, uint64_t place,
-                    struct rlk_request request)
+static void put_optional(struct rlk_out *out, int64_t value, int is_there)
 {
-  const struct rlk_queue_keys *keys = keys_of(n->net, key);
+  if (is_there)
+    rlk_out_number(out, value);
+  else
+    RLK_OUT_TEXT(out, "$0\r\n\r\n");
+}
+
+int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place_wish *wish, int64_t now)
+{
+  struct rlk_key *key = rlk_key_alone(lock->key, wish->part);
   struct rlk_promise promise = rlk_promise_of(lock, n);
-  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (request.sent_ns - lock->attempt.arrived_ns) / 1000;
+  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
+  int is_of_several = lock->wait.place.is_of_several;
   struct rlk_out out;
-  if (lock->kind->many ? begin_open(&out, n->line, &rlk_script_stand, 6, key, rlk_lock_slots(lock)) != 0
-                       : begin(&out, n->line, &rlk_script_join, 6, keys) != 0)
+  if (begin(&out, n->line, &rlk_script_ask, 9, key, rlk_lock_slots(lock)) != 0)
     return -1;
-  put_place(&out, place, lock->kind->shares);
+  put_place(&out, &lock->wait.place, n->index);
   rlk_out_number(&out, waited_us);
   rlk_out_number(&out, promise.first_us);
   rlk_out_number(&out, promise.step_us);
   rlk_out_number(&out, promise.steps_max_us);
-  put_channels(&out, keys);
-  rlk_ask_end(&out, request);
+  rlk_out_number(&out, woken_us(n->net));
+  put_channels(&out, &key->queue);
+  put_optional(&out, lock->wait.arrival_us, is_of_several);
+  put_optional(&out, wish->open_ns / 1000, is_of_several);
+  rlk_ask_end(&out, (struct rlk_request){.ask = wish->row,
+                                         .claim = lock->claim,
+                                         .round = lock->round.number,
+                                         .sent_ns = now,
+                                         .of.part.number = wish->part});
   return 0;
-}
-
-int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int64_t now)
-{
-  return ask_join(
-      n, lock, lock->wait.key, lock->wait.place,
-      (struct rlk_request){.ask = &rlk_row_join, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
-}
-
-int rlk_ask_join_part(struct rlk_node *n, redlock_lock *lock, int part, uint64_t place, int64_t now)
-{
-  struct rlk_key *key = rlk_key_alone(lock->key, part);
-  return key ? ask_join(n, lock, key, place,
-                        (struct rlk_request){
-                            .ask = &rlk_row_join_part, .claim = lock->claim, .sent_ns = now, .of.part.number = part})
-             : -1;
 }
 
 static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int is_last, int64_t now)
@@ -174,59 +177,53 @@ int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
   return last < 0 ? -1 : 0;
 }
 
-static int ask_leave(struct rlk_node *n, const redlock_lock *lock, struct rlk_key *key, uint64_t place)
+static int put_leave(struct rlk_out *out, struct rlk_node *n, const struct rlk_place *place, struct rlk_key *key,
+                     int slots, int releases)
 {
-  const struct rlk_queue_keys *keys = keys_of(n->net, key);
-  struct rlk_out out;
-  if (lock->kind->form ? begin_open(&out, n->line, &rlk_script_part, 2, key, rlk_lock_slots(lock)) != 0
-                       : begin(&out, n->line, &rlk_script_leave, 2, keys) != 0)
+  if (begin(out, n->line, &rlk_script_leave, 4, key, slots) != 0)
     return -1;
-  put_place(&out, place, lock->wait.shares);
-  put_channels(&out, keys);
+  put_place(out, place, n->index);
+  put_channels(out, &key->queue);
+  rlk_out_number(out, woken_us(n->net));
+  rlk_out_bulk(out, "1", (size_t)releases);
+  return 0;
+}
+
+int rlk_ask_leave(struct rlk_node *n, const redlock_lock *lock, int part)
+{
+  struct rlk_out out;
+  if (put_leave(&out, n, &lock->wait.place, rlk_key_alone(lock->key, part), rlk_lock_slots(lock), 0) != 0)
+    return -1;
   rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
   return 0;
 }
 
-int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
+static int ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int part, int64_t now)
 {
-  return ask_leave(n, lock, lock->wait.key, lock->wait.place);
-}
-
-int rlk_ask_leave_part(struct rlk_node *n, redlock_lock *lock, int part, uint64_t place)
-{
-  struct rlk_key *key = rlk_key_alone(lock->key, part);
-  return key ? ask_leave(n, lock, key, place) : -1;
-}
-
-static int ask_part(struct rlk_node *n, struct rlk_claim *claim, struct rlk_key *key, int part, int64_t now)
-{
-  const struct rlk_queue_keys *keys = keys_of(n->net, key);
   struct rlk_out out;
-  if (begin_open(&out, n->line, &rlk_script_part, 2, key, claim->slots.count) != 0)
+  if (put_leave(&out, n, &claim->place, rlk_key_alone(claim->key, part), claim->slots.count, 1) != 0)
     return -1;
-  put_place(&out, claim->place, claim->place_shares);
-  put_channels(&out, keys);
   rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now, .of.part.number = part});
   return 0;
 }
 
-int rlk_ask_part(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+int rlk_ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 {
   if (claim->key->count == 1)
-    return ask_part(n, claim, claim->key, 0, now);
+    return ask_let_in(n, claim, 0, now);
   for (int i = 0; i < claim->key->count; i++)
-    if (is_home(n, claim->key, i, RLK_QUEUE_EACH) && ask_part(n, claim, rlk_key_alone(claim->key, i), i, now) != 0)
+    if (is_home(n, claim->key, i, RLK_QUEUE_EACH) && ask_let_in(n, claim, i, now) != 0)
       return -1;
   return 0;
 }
 
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim)
 {
-  const struct rlk_queue_keys *keys = keys_of(l->node->net, claim->key);
-  if (begin(out, l, &rlk_script_hand_over, 3, keys) != 0)
+  if (begin(out, l, &rlk_script_hand_over, 4, claim->key, 0) != 0)
     return -1;
   rlk_put_token(out, claim);
-  put_place(out, claim->place, 0);
-  put_channels(out, keys);
+  put_place(out, &claim->place, l->node->index);
+  put_channels(out, &claim->key->queue);
+  rlk_out_number(out, woken_us(l->node->net));
   return 0;
 }

@@ -6,24 +6,22 @@
 #include "../base/mutant.h"
 #include "../node/listener.h"
 #include "asking.h"
-#include "place.h"
 #include "backoff.h"
-#include "further.h"
 #include "holder.h"
 #include "kind.h"
+#include "place.h"
 #include "room.h"
 #include "round.h"
+#include "several.h"
 
 #define MS RLK_NS_PER_MS
-#define TURN_MAX_NS (300 * MS) /* how long a free lock is left to the waiters before, however many */
-#define SPREAD_NS (10 * MS)    /* between waiters that would ask at the same moment */
+#define SPREAD_NS (10 * MS) /* between waiters that would ask at the same moment */
 #define SPREAD_MAX_NS (100 * MS)
 #define RESOURCE_MAX 65536 /* longer ones are waited for without the queue */
 #define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
-#define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
-#define IN_VAIN_MAX 8
-#define HOLDER_NS (1000 * MS) /* a longer wait asks who holds the lock */
+#define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
+#define HOLDER_NS (1000 * MS)  /* a longer wait asks who holds the lock */
 
 /* ---- the waiters behind a leader ---- */
 
@@ -49,59 +47,45 @@ static enum rlk_turn stand_behind(redlock_lock *lock, int64_t now)
   return RLK_TURN_WAIT;
 }
 
-static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t place)
-{
-  return &e->placed[(place >> 1) % RLK_ROOM_BUCKETS];
-}
-
-static void leave_place(redlock_lock *lock)
-{
-  redlock_lock **at = placed_bucket(lock->engine, lock->wait.place);
-  while (*at && *at != lock)
-    at = &(*at)->wait.next_placed;
-  if (*at)
-    *at = lock->wait.next_placed;
-}
-
-static void be_at(redlock_lock *lock, uint64_t place)
-{
-  redlock_lock **bucket = placed_bucket(lock->engine, place);
-  leave_place(lock);
-  lock->wait.place = place;
-  lock->wait.shares = lock->kind->shares;
-  lock->wait.next_placed = *bucket;
-  *bucket = lock;
-}
-
-static void take_place(redlock_lock *lock, const struct rlk_node *home)
-{
-  be_at(lock, ++lock->engine->places << 1 | (uint64_t)rlk_listener_is_ready(home)); /* odd: it listens */
-}
-
 /* It began earlier than the one that has stood for the room until now. */
 static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
 {
-  uint64_t place = from->wait.place;
-  rlk_further_leave(from);
-  leave_place(from);
-  from->wait.place = 0;
-  be_at(lock, place);
+  struct rlk_place place = from->wait.place;
+  rlk_place_hide(from);
+  from->wait.place.number = 0;
+  rlk_place_show(lock, place);
   lock->wait.home = from->wait.home;
+  lock->wait.second = from->wait.second;
+  lock->wait.spare_due_ns = from->wait.spare_due_ns;
   lock->wait.rank = from->wait.rank;
   lock->wait.rank_changed_ns = from->wait.rank_changed_ns;
   lock->wait.is_ranked = from->wait.is_ranked;
   lock->wait.step_ns = from->wait.step_ns;
-  lock->wait.free_ns = from->wait.free_ns;
   lock->wait.in_vain = from->wait.in_vain;
+  lock->wait.pause_until_ns = from->wait.pause_until_ns;
   stand_behind(from, now);
 }
 
 /* Only a hint: a promise that is not kept gives the place back, too. */
+static void leave_node(redlock_lock *lock, int node)
+{
+  struct rlk_node *n = node >= 0 ? &lock->engine->net.nodes[node] : NULL;
+  if (n && n->state == RLK_NODE_READY && (lock->wait.place.at >> node & 1))
+    rlk_ask_leave(n, lock, 0);
+  if (n)
+    lock->wait.place.at &= ~(UINT64_C(1) << node);
+}
+
 static void give_place_back(redlock_lock *lock)
 {
-  struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
-  if (lock->wait.place && home->state == RLK_NODE_READY)
-    rlk_ask_leave(home, lock);
+  if (!rlk_has_place(lock))
+    return;
+  if (lock->key->count > 1) {
+    rlk_several_leave(lock);
+    return;
+  }
+  leave_node(lock, lock->wait.home);
+  leave_node(lock, lock->wait.second);
 }
 
 void rlk_queue_tell(const redlock_lock *leader, int64_t now)
@@ -121,17 +105,12 @@ void rlk_queue_init(struct rlk_engine *e)
   rlk_text_add(&channel, e->queue_name);
 }
 
-/* ---- the place on the home node ---- */
-
-int rlk_queue_home(const redlock_lock *lock, int64_t now)
-{
-  return rlk_room_home(lock, lock->wait.key, now);
-}
+/* ---- the place on two nodes ---- */
 
 /* The home node, if its queue can be used and a majority can be asked; else -1. */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_backoff_has_majority(lock, RLK_LATE_NS, now) ? rlk_queue_home(lock, now) : -1;
+  return rlk_backoff_has_majority(lock, RLK_LATE_NS, now) ? rlk_room_home(lock, lock->key, now) : -1;
 }
 
 /* The one before it may be the holder itself, whose place goes with its release. */
@@ -145,21 +124,12 @@ static int64_t within(int64_t value, int64_t least, int64_t top)
   return value < least ? least : value > top ? top : value;
 }
 
-/* Keeps waiters that aim at the same moment apart. */
-static int64_t spread_ns(const redlock_lock *lock)
-{
-  return is_next(lock) ? 0 : within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
-}
-
 /* With push, asking only covers a push that is lost. */
 static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
-  int64_t pause_ns = RLK_STEP_NS * (lock->wait.rank + 1);
-  if (lock->wait.rank == 0) /* the holder has no place, and may not wake the next */
-    return within(now - lock->wait.rank_changed_ns, ASK_MIN_NS, RLK_ASK_NS);
-  if (is_next(lock))
-    return RLK_ASK_NS;
-  return pause_ns < RLK_STEP_MAX_NS ? pause_ns : RLK_STEP_MAX_NS;
+  if (lock->wait.rank == 0) /* the holder may not wake the next */
+    return within((now - lock->wait.rank_changed_ns) / 4, ASK_MIN_NS, RLK_ASK_NS);
+  return is_next(lock) ? RLK_ASK_NS : within(RLK_STEP_NS * lock->wait.rank, 0, RLK_STEP_MAX_NS);
 }
 
 /* When it asks again if no push wakes it: soon if it is next, and the later the longer nothing has changed; but not
@@ -188,8 +158,12 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
-  if (rlk_ask_join(home, lock, now) != 0)
+  if (rlk_place_ask_at(lock, lock->wait.home, &(struct rlk_place_wish){.row = &rlk_row_place}, now) != 0)
     return RLK_TURN_ATTEMPT;
+  if (lock->wait.second >= 0 && now >= lock->wait.spare_due_ns) {
+    lock->wait.spare_due_ns = now + RLK_ASK_NS;
+    rlk_place_ask_at(lock, lock->wait.second, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
+  }
   lock->wait.relies_on_push = rlk_listener_is_ready(home);
   if (now - lock->attempt.began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
@@ -199,10 +173,20 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
   return RLK_TURN_WAIT;
 }
 
-static int has_place_at(const redlock_lock *lock, int home)
+/* Clients that find other nodes late have other homes: they meet on the second node. */
+static void choose_second(redlock_lock *lock, int home, int64_t now)
 {
-  int listens = rlk_listener_is_ready(&lock->engine->net.nodes[home]);
-  return lock->wait.place && lock->wait.home == home && (lock->wait.place & 1) == (uint64_t)listens;
+  int second = rlk_backoff_second(lock, lock->key, home, RLK_LATE_NS, now);
+  if (second >= 0 && now < lock->engine->peers[second].queue_again_ns)
+    second = -1;
+  if (lock->wait.home != home && lock->wait.home != second)
+    leave_node(lock, lock->wait.home);
+  if (lock->wait.second != home && lock->wait.second != second)
+    leave_node(lock, lock->wait.second);
+  if (lock->wait.second != second)
+    lock->wait.spare_due_ns = now;
+  lock->wait.home = home;
+  lock->wait.second = second;
 }
 
 /* The first of the room asks for its place, or, where there is no queue, for the lock. */
@@ -213,26 +197,22 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
     lock->claim = rlk_claim_new(lock); /* carries the answer; its token is never sent */
   if (home < 0 || !lock->claim)
     return RLK_TURN_ATTEMPT;
-  if (!lock->wait.place || home != lock->wait.home) {
+  if (!rlk_has_place(lock)) {
+    rlk_place_take(lock);
+    lock->wait.home = lock->wait.second = -1;
+  }
+  if (home != lock->wait.home) {
     lock->wait.rank_changed_ns = now;
     lock->wait.rank = 1;
-    lock->wait.step_ns = lock->wait.is_ranked = lock->wait.in_vain = 0;
-    lock->wait.free_ns = RLK_NEVER;
+    lock->wait.step_ns = lock->wait.is_ranked = 0;
   }
-  if (!has_place_at(lock, home)) {
-    give_place_back(lock);
-    take_place(lock, &lock->engine->net.nodes[home]);
-  }
-  lock->wait.home = home;
+  choose_second(lock, home, now);
   lock->round.number++;
-  rlk_further_ask(lock, now);
   return ask(lock, now);
 }
 
 static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
 {
-  int64_t due_ns = rlk_further_due_ns(lock);
-  at_ns = due_ns < at_ns ? due_ns : at_ns;
   lock->op.phase = RLK_SLEEPING;
   lock->attempt.wake_ns = at_ns;
   rlk_round_set_timer(lock, at_ns);
@@ -249,16 +229,6 @@ static void note_busy(redlock_lock *lock, int64_t now)
   rlk_queue_tell(lock, now);
 }
 
-/* How long a lock must be free until it is this waiter's turn: none for the first, longer for those behind, in case
- * the waiters before them have died. Other nodes than home may still have it held: then they try ever more rarely. */
-static int64_t turn_ns(const redlock_lock *lock)
-{
-  int64_t most_ns = RLK_MUTANT(WAITS_FOR_THE_DEAD) ? INT64_MAX : TURN_MAX_NS;
-  int64_t turn_ns =
-      lock->wait.rank > 1 ? within(lock->wait.rank * RLK_STEP_NS, 0, most_ns) : lock->wait.rank * OVERSLEPT_NS;
-  return (turn_ns + spread_ns(lock)) << (lock->wait.in_vain < IN_VAIN_MAX ? lock->wait.in_vain : IN_VAIN_MAX);
-}
-
 static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
 {
   if (rank == lock->wait.rank)
@@ -270,65 +240,45 @@ static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
   lock->wait.is_ranked = 1;
 }
 
-/* The key of a holder that has died has ended when it was to end, not when that is noticed. */
-static void note_free(redlock_lock *lock, int64_t now)
+static void note_key(redlock_lock *lock, int64_t until_ns)
 {
-  struct rlk_node_answer *answer = &lock->node_answers[lock->wait.home];
-  if (lock->wait.free_ns == RLK_NEVER)
-    lock->wait.free_ns = answer->until_ns && answer->until_ns < now ? answer->until_ns : now;
-  answer->until_ns = 0;
-  lock->votes[lock->wait.home] = RLK_FREE;
-}
-
-static void note_held(redlock_lock *lock, int64_t until_ns)
-{
-  lock->wait.free_ns = RLK_NEVER;
-  lock->wait.in_vain = 0;
-  lock->votes[lock->wait.home] = RLK_BUSY;
-  lock->node_answers[lock->wait.home].part = lock->wait.part;
+  lock->votes[lock->wait.home] = until_ns ? RLK_BUSY : RLK_FREE;
   lock->node_answers[lock->wait.home].until_ns = until_ns;
+  if (until_ns)
+    lock->wait.in_vain = 0;
 }
 
-/* When it asks again: after a pause, at its turn, or when the key ends that is there now. */
+/* When it asks again: after a pause, or when the key ends that is there now. Those behind leave a moment to those
+ * before them. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  int64_t at_ns = now + pause_ns(lock, now), other_ns = RLK_NEVER;
-  if (lock->wait.free_ns != RLK_NEVER)
-    other_ns = lock->wait.free_ns + turn_ns(lock) + OVERSLEPT_NS;
-  else if (until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
-    other_ns = until_ns + MS + spread_ns(lock);
-  return other_ns < at_ns ? other_ns : at_ns;
+  int64_t at_ns = now + pause_ns(lock, now), end_ns = RLK_NEVER;
+  if (until_ns && until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
+    end_ns = until_ns + MS + (is_next(lock) ? 0 : within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS));
+  return end_ns < at_ns ? end_ns : at_ns;
 }
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
+  int is_first = rank == 0 || RLK_MUTANT(QUEUE_JUMPER);
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
   note_rank(lock, rank, now);
-  if (until_ns == 0)
-    note_free(lock, now);
-  else
-    note_held(lock, until_ns);
-  if (lock->wait.free_ns != RLK_NEVER && now - lock->wait.free_ns >= turn_ns(lock))
+  note_key(lock, until_ns);
+  if (is_first && until_ns == 0 && now >= lock->wait.pause_until_ns)
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
-  if (is_next(lock) && rlk_round_is_overdue(lock, now))
+  if (rank == 0 && rlk_round_is_overdue(lock, now))
     return RLK_TURN_ATTEMPT;
-  rlk_listener_want(&lock->engine->net.nodes[lock->wait.home], now);
+  if (is_first && until_ns == 0)
+    return sleep_until(lock, lock->wait.pause_until_ns);
   return sleep_until(lock, next_question_ns(lock, until_ns, now));
-}
-
-enum rlk_turn rlk_queue_placed_part(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns, int64_t now)
-{
-  if (!rlk_further_placed(lock, part, node, rank, now) || lock->op.phase != RLK_SLEEPING)
-    return RLK_TURN_NONE;
-  return rank == 0 && until_ns == 0 ? RLK_TURN_ATTEMPT : sleep_until(lock, lock->attempt.wake_ns);
 }
 
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
   rlk_room_refused(lock, &lock->engine->net.nodes[node], fault, now);
-  return lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
+  return lock->op.phase == RLK_ASKING_QUEUE && node == lock->wait.home ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
 enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now)
@@ -345,22 +295,22 @@ int rlk_queue_is_used(const redlock_lock *lock)
 
 void rlk_queue_forget(redlock_lock *lock)
 {
-  rlk_further_leave(lock);
   give_place_back(lock);
-  leave_place(lock);
-  lock->wait.place = 0;
+  rlk_place_hide(lock);
+  lock->wait.place.number = 0;
 }
 
 enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
-  lock->wait.place = 0;
-  lock->wait.part = lock->wait.further_count = 0;
-  lock->wait.key = lock->key;
+  lock->wait.place.number = 0;
+  lock->wait.in_vain = lock->wait.is_told = 0;
+  lock->wait.pause_until_ns = 0;
   lock->others.are_waiting = 0;
   lock->attempt.began_ns = lock->attempt.arrived_ns = lock->round.asked_all_ns = now;
   lock->attempt.arrival = ++lock->engine->arrivals;
-  if (!lock->engine->room_count || !rlk_queue_is_used(lock) || (room = rlk_room_of(lock, now)) == NULL)
+  if (!lock->engine->room_count || lock->key->count > 1 || !rlk_queue_is_used(lock) ||
+      (room = rlk_room_of(lock, now)) == NULL)
     return RLK_TURN_NONE;
   rlk_round_clear(lock);
   if (rlk_room_alike(room->first, lock)) {
@@ -373,14 +323,6 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
   return ask_for_place(lock, now);
 }
 
-static void note_vain(redlock_lock *lock, int64_t now)
-{
-  if (lock->wait.free_ns == RLK_NEVER)
-    return;
-  lock->wait.in_vain++;
-  lock->wait.free_ns = now;
-}
-
 /* Only attempts that failed because others hold the lock stand in the queue. One that fails for another reason may
  * fail again and again: it makes way, tries beside the queue, and joins again at the end. */
 static int is_in_the_way(const redlock_lock *lock)
@@ -390,100 +332,121 @@ static int is_in_the_way(const redlock_lock *lock)
 
 static void make_way(redlock_lock *lock, int64_t now)
 {
-  if (lock->wait.place)
+  if (rlk_has_place(lock))
     rlk_queue_forget(lock);
   lock->attempt.arrived_ns = now;
 }
 
+/* Its turn had come, but others hold the lock, or votes were split. */
+static void note_vain(redlock_lock *lock, int64_t now)
+{
+  int64_t pause = lock->wait.in_vain < 10 ? MS << lock->wait.in_vain : VAIN_MAX_NS;
+  int64_t spread = (int64_t)(rlk_random(&lock->engine->net) % MS);
+  lock->wait.in_vain++;
+  lock->wait.pause_until_ns = now + within(pause, 0, VAIN_MAX_NS) + spread;
+}
+
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
 {
+  int is_of_several = lock->key->count > 1, has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
   struct rlk_room *room;
   redlock_lock *next;
-  int has_home;
-  if (lock->key->count > 1 && !RLK_MUTANT(WAITS_AT_THE_FIRST))
-    rlk_further_choose(lock);
-  has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
-  if (has_home && !lock->wait.room && (room = rlk_room_make(lock->engine, lock->wait.key, now)) != NULL)
+  if (has_home && !is_of_several && !lock->wait.room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
     rlk_room_enter(room, lock);
   if (lock->wait.room && has_home && !rlk_room_leads(lock))
     return stand_behind(lock, now);
   next = lock->wait.room ? rlk_room_alike(lock->wait.next, lock) : NULL;
-  if (has_home && !lock->wait.place && next && next->wait.place)
+  if (has_home && !rlk_has_place(lock) && next && rlk_has_place(next))
     take_over(lock, next, now);
-  else if (lock->wait.place)
+  else if (rlk_has_place(lock))
     note_vain(lock, now);
   if (is_in_the_way(lock))
     make_way(lock, now);
-  if (!has_home || !lock->wait.room || is_in_the_way(lock))
+  if (!has_home || is_in_the_way(lock))
     return RLK_TURN_NONE;
-  if (lock->key->count > 1 && !RLK_MUTANT(WAITS_AT_THE_FIRST))
-    rlk_further_note(lock);
-  if (!lock->wait.place || lock->wait.is_told)
-    return ask_for_place(lock, now);
-  rlk_further_ask(lock, now);
-  rlk_listener_want(&lock->engine->net.nodes[lock->wait.home], now);
-  return sleep_until(lock, now + rlk_backoff_pause_ns(lock));
-}
-
-void rlk_queue_hinted(redlock_lock *lock, int64_t now)
-{
-  int64_t free_ns = rlk_backoff_hint_ns(lock, now);
-  if (!lock->wait.place || !rlk_room_leads(lock) || free_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
-    return;
-  if (free_ns + turn_ns(lock) < lock->attempt.wake_ns)
-    sleep_until(lock, free_ns + turn_ns(lock));
+  if (is_of_several)
+    return rlk_several_wait(lock, now);
+  if (!lock->wait.room)
+    return RLK_TURN_NONE;
+  return rlk_has_place(lock) ? sleep_until(lock, lock->wait.pause_until_ns) : ask_for_place(lock, now);
 }
 
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
 {
-  if (!rlk_room_leads(lock))
-    return stand_behind(lock, now);
-  if (lock->op.phase == RLK_ASKING_QUEUE || is_in_the_way(lock))
-    return RLK_TURN_ATTEMPT; /* the home node is silent, or it waits beside the queue */
-  return ask_for_place(lock, now);
+  if (is_in_the_way(lock))
+    return RLK_TURN_ATTEMPT; /* it waits beside the queue */
+  if (lock->key->count > 1)
+    return rlk_several_step(lock, now);
+  if (lock->wait.is_told)
+    return RLK_TURN_ATTEMPT;
+  return rlk_room_leads(lock) ? ask_for_place(lock, now) : stand_behind(lock, now);
+}
+
+static void wake_at(redlock_lock *lock, int64_t at_ns)
+{
+  rlk_timer_set(&lock->engine->net.timers, &lock->op.timer, at_ns);
+}
+
+/* The next one leads now. All that may hold beside it try at once. */
+static void let_follow(redlock_lock *lock, redlock_lock *heir)
+{
+  int joins = lock->op.status == REDLOCK_OK && lock->kind->shares;
+  if (heir && rlk_in_flight(heir))
+    wake_at(heir, 0);
+  for (; joins && heir; heir = rlk_room_alike(heir->wait.next, heir))
+    if (rlk_in_flight(heir) && heir->op.phase == RLK_SLEEPING) {
+      heir->wait.is_told = 1;
+      wake_at(heir, 0);
+    }
 }
 
 void rlk_queue_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait.room;
-  redlock_lock *heir;
-  if (!room)
+  redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
+  if (room) {
+    rlk_holder_share(lock, room->first);
+    rlk_room_leave(lock);
+  }
+  if (!rlk_has_place(lock) && !room)
     return;
-  rlk_holder_share(lock, room->first);
-  heir = rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
-  rlk_room_leave(lock);
-  rlk_further_leave(lock);
-  leave_place(lock);
+  rlk_place_hide(lock);
   if (lock->op.status != REDLOCK_OK)
     give_place_back(lock);
-  if (heir && rlk_in_flight(heir))
-    rlk_timer_set(&lock->engine->net.timers, &heir->op.timer, 0); /* its turn */
+  let_follow(lock, heir);
+}
+
+/* ---- wake-ups ---- */
+
+/* A hint: its key may have been released, there or elsewhere. */
+static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
+{
+  if (rlk_room_is_trying(lock) || (is_release && now < lock->wait.pause_until_ns)) {
+    lock->wait.is_told = 1; /* its finding may be older */
+    return RLK_TURN_NONE;
+  }
+  if (now < lock->wait.pause_until_ns)
+    return RLK_TURN_NONE; /* it asks when its pause is over */
+  return lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
 {
-  size_t name_size = strlen(e->queue_name);
-  int is_question = strchr(text, '?') != NULL; /* the first may not have heard */
-  uint64_t place = 0;
-  redlock_lock *lock;
+  uint64_t number;
+  redlock_lock *lock = rlk_place_named(e, text, &number);
   enum rlk_turn turn = RLK_TURN_NONE;
   if (RLK_MUTANT(NOBODY_IS_WOKEN))
     return NULL;
-  if (strncmp(text, e->queue_name, name_size) == 0 && (text[name_size] == ':' || text[name_size] == '/'))
-    place = strtoull(text + name_size + 1, NULL, 10);
-  lock = *placed_bucket(e, place);
-  while (lock && lock->wait.place >> 1 != place >> 1) /* that of a further place may listen, or not */
-    lock = lock->wait.next_placed;
-  if (lock && is_question)
-    rlk_further_question(lock, node);
-  if (lock && rlk_room_is_trying(lock))
-    lock->wait.is_told = 1; /* its finding may be older */
-  else if (lock && lock->op.phase == RLK_SLEEPING && is_question)
-    turn = ask_for_place(lock, now);
-  else if (lock && !is_question && (lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE))
-    turn = RLK_TURN_ATTEMPT;
-  else if (!lock && (place == 0 || place >> 1 > e->places) && e->strays++ == 0)
+  if (!lock && (number == 0 || number > e->places) && e->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node,
                   "wake-up for an unknown waiter; further ones are not reported");
+  if (!lock)
+    return NULL;
+  if (lock->key->count > 1)
+    turn = rlk_several_woken(lock, node, !strchr(text, '!'), now);
+  else if (!strchr(text, '?'))
+    turn = hear(lock, !strchr(text, '!'), now);
+  else if (lock->op.phase == RLK_SLEEPING)
+    turn = ask_for_place(lock, now);
   return turn == RLK_TURN_ATTEMPT ? lock : NULL;
 }

@@ -3,17 +3,8 @@
 #ifndef RLK_QUEUE_H
 #define RLK_QUEUE_H
 
-#include "../node/node.h"
-#include "lock.h"
+#include "standing.h"
 
-enum rlk_turn {
-  RLK_TURN_NONE,   /* the queue has no say: it does not wait in order, or it waits for something else */
-  RLK_TURN_WAIT,   /* it sleeps, or has asked the home node */
-  RLK_TURN_ATTEMPT /* it is to make an attempt now */
-};
-
-/* The home node; -1 if its queue cannot be used: the node has refused it, or its key has another kind of value. */
-int rlk_queue_home(const redlock_lock *lock, int64_t now_ns);
 /* Whether this acquisition waits in order. */
 int rlk_queue_is_used(const redlock_lock *lock);
 /* Begins an acquisition, which may have to wait behind others. */
@@ -22,8 +13,6 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
 /* Its attempt has failed: waiters behind it on the same terms learn the reason. */
 void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
-/* A node has said when its key ends that made an attempt fail. */
-void rlk_queue_hinted(redlock_lock *lock, int64_t now_ns);
 /* The waiter's timer. */
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
@@ -32,9 +21,6 @@ void rlk_queue_leave(redlock_lock *lock);
 void rlk_queue_forget(redlock_lock *lock);
 /* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
-/* ... to that in the queue of another one of several resources; rank -1: an error. */
-enum rlk_turn rlk_queue_placed_part(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns,
-                                    int64_t now_ns);
 enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now_ns);
 /* A push: the turn of that place has come. The lock that is to make an attempt now, or NULL. */

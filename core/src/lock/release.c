@@ -63,10 +63,8 @@ static int may_be_denied_at(const redlock_lock *lock, int node)
 
 static int may_be_denied(const redlock_lock *lock)
 {
-  int home = lock->claim->kind->apart ? -1 : lock->claim->hands_over;
-  if (home >= 0)
-    return may_be_denied_at(lock, home);
-  for (int i = 0; home == RLK_QUEUE_ANYWHERE && i < lock->engine->net.node_count; i++)
+  int hands_over = lock->claim->hands_over != -1 && !lock->claim->kind->apart;
+  for (int i = 0; hands_over && i < lock->engine->net.node_count; i++)
     if (may_be_denied_at(lock, i))
       return 1;
   return 0;

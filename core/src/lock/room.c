@@ -43,7 +43,7 @@ struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_
 
 struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_room_find(lock->engine, rlk_key_resource(lock->wait.key), lock->wait.key->resource_size, now);
+  return rlk_room_find(lock->engine, rlk_key_resource(lock->key), lock->key->resource_size, now);
 }
 
 int rlk_room_home(const redlock_lock *lock, struct rlk_key *key, int64_t now)

@@ -40,105 +40,119 @@
   "end\n" \
   "return 0"
 
-/* Wakes the first waiter. An odd place has a listener: if the message has no receiver, its client is gone. Where
- * PUBLISH is denied, the waiter is expected to ask. */
-#define WAKE_THE_FIRST(channel, or_else) \
-  "local at=0\n" \
-  "for i=1,100 do\n" \
-  "  local h=redis.pcall('ZRANGE',KEYS[2],at,at)[1]\n" \
-  "  if not h or at>2" or_else " then break end\n" \
-  "  if redis.pcall('PUBLISH'," channel "..h:sub(1,16),at==0 and h or h..'?')~=0 then break end\n" \
-  "  if h:find('[13579]$') then\n" \
-  "    redis.pcall('ZREM',KEYS[2],h)\n" \
-  "    redis.pcall('ZREM',KEYS[3],h)\n" \
-  "  else at=at+1 end\n" \
-  "end\n"
-
-/* The queue of waiters on the home node (rule F): a set of their places by arrival, and one of the times by which
- * each has promised to ask again. Whoever asks removes the places at the head that have missed theirs. A slow
- * request makes its sender seem to have arrived later: the earliest time counts. */
-#define JOIN(first, look, wakes, or_else) \
-  first \
+/* The queue of waiters on a node (rule F): Q, their places by arrival, and P, the times by which each has promised to
+ * ask again. The 17th byte of a place is a slash if it shares, else a colon; an "s" follows for a lock of several
+ * resources, and "p", a number and a comma for one slot alone; an odd number at its end has a listener. P also has "o"
+ * and the place of a lock of several resources, by the time until which that lets others pass. The slots of a resource
+ * have the first key and those behind P.
+ *   gone: takes a place out; at first all whose promise is broken, or is none, as it lies more than a minute ahead
+ *   free: whether what it wants can be had here
+ *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
+ *   wake: wakes the first that can have what it wants, and all readers up to the next writer. After a release (R) a
+ *         place that wants the key alone is woken whatever is under the key: it may be a leftover. An asker adds "!".
+ *         Woken, it has W us to ask again, from the first wake-up. Without a receiver its client is gone. Where PUBLISH
+ *         is denied, the waiter is expected to ask. */
+#define QUEUE(channel, woken_us) \
+  "local Q,P=KEYS[2],KEYS[3]\n" \
   "local t=redis.call('TIME')\n" \
   "local now=t[1]*1000000+t[2]\n" \
-  "for i=1,100 do\n" \
-  "  local m=redis.call('ZRANGE',KEYS[2],0,0)[1]\n" \
-  "  local u=m and redis.call('ZSCORE',KEYS[3],m)\n" \
-  "  if not m or (u and tonumber(u)>now) then break end\n" \
-  "  redis.call('ZREM',KEYS[2],m)\n" \
-  "  redis.call('ZREM',KEYS[3],m)\n" \
+  "local function gone(h) redis.pcall('ZREM',Q,h) redis.pcall('ZREM',P,h) end\n" \
+  "local function time(h) local u=redis.pcall('ZSCORE',P,h) return type(u)=='string' and tonumber(u) or 0 end\n" \
+  "local function slot(h) return #KEYS>3 and tonumber(h:match('^[^,]*p(%d+),')) end\n" \
+  "local function free(h)\n" \
+  "  local i=slot(h)\n" \
+  "  if i then return redis.pcall('EXISTS',i>0 and KEYS[i+3] or KEYS[1])==0 end\n" \
+  "  local n=redis.pcall('EXISTS',KEYS[1],unpack(KEYS,4))\n" \
+  "  return type(n)=='number' and n<#KEYS-2 or (h:byte(17)==47 and redis.pcall('TYPE',KEYS[1]).ok=='zset')\n" \
   "end\n" \
-  "local since=redis.call('ZSCORE',KEYS[2],ARGV[1])\n" \
-  "if not since or now-ARGV[2]<tonumber(since) then redis.call('ZADD',KEYS[2],now-ARGV[2],ARGV[1]) end\n" \
-  "local ttl=" look "\n" \
-  wakes \
-  WAKE_THE_FIRST("ARGV[6]", " or h==ARGV[1]" or_else) \
+  "local function passes(h)\n" \
+  "  if h:byte(18)==115 then return time('o'..h)>now end\n" \
+  "  return slot(h) and not free(h)\n" \
   "end\n" \
-  "local rank=redis.call('ZRANK',KEYS[2],ARGV[1])\n" \
-  "redis.call('ZADD',KEYS[3],now+ARGV[3]+math.min(rank*ARGV[4],ARGV[5]),ARGV[1])\n" \
-  "redis.call('PEXPIRE',KEYS[2],60000)\n" \
-  "redis.call('PEXPIRE',KEYS[3],60000)\n" \
+  "for i=1,1000 do\n" \
+  "  local m=redis.pcall('ZRANGE',P,0,0,'WITHSCORES')\n" \
+  "  if not m[1] or tonumber(m[2])>now then m=redis.pcall('ZRANGE',P,-1,-1,'WITHSCORES') end\n" \
+  "  if not m[1] or (tonumber(m[2])>now and tonumber(m[2])<now+6e7) then break end\n" \
+  "  gone(m[1])\n" \
+  "end\n" \
+  "local function wake(R)\n" \
+  "  local at,woken=0,0\n" \
+  "  for i=1,1000 do\n" \
+  "    local h=redis.pcall('ZRANGE',Q,at,at)[1]\n" \
+  "    if not h then break end\n" \
+  "    local shares=h:byte(17)==47\n" \
+  "    local alone=R and not shares and #KEYS==3\n" \
+  "    if passes(h) then at=at+1\n" \
+  "    elseif woken>0 and not shares then break\n" \
+  "    elseif not free(h) and not (alone and redis.pcall('TYPE',KEYS[1]).ok~='zset') then break\n" \
+  "    elseif time(h)==0 or redis.pcall('PUBLISH'," channel "..h:sub(1,16),R and h or h..'!')==0\n" \
+  "      and h:find('[13579]$') then gone(h)\n" \
+  "    else\n" \
+  "      if h:find('[13579]$') and time(h)>now+" woken_us " then redis.pcall('ZADD',P,now+" woken_us ",h) end\n" \
+  "      at,woken=at+1,woken+1\n" \
+  "      if not shares or woken==64 then break end\n" \
+  "    end\n" \
+  "  end\n" \
+  "end\n"
+
+/* Takes a place or keeps it, by its new name if a listener has come or gone, and promises to ask again: {how many are
+ * before it, when the key ends}. The first is 0 for one that nobody excludes who is before it; of several resources it
+ * is 1 if no other such lock is before it. The second is -2 if what it wants can be had here; who finds that and is not
+ * the first wakes the first. A slow request makes its sender seem to have arrived later, so the earliest time counts;
+ * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. */
+#define ASK_TEXT \
+  QUEUE("ARGV[7]", "ARGV[6]") \
+  "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
+  "local digit=tonumber(me:sub(-1))\n" \
+  "gone(me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1))\n" \
+  "local since,at=redis.call('ZSCORE',Q,me),tonumber(ARGV[8]) or now-ARGV[2]\n" \
+  "if not since or at<tonumber(since) then redis.call('ZADD',Q,string.format('%.0f',at),me) end\n" \
+  "if open then\n" \
+  "  if open>0 then redis.call('ZADD',P,now+open,'o'..me) else redis.call('ZREM',P,'o'..me) end\n" \
+  "end\n" \
+  "local n,shares,rank=redis.call('ZRANK',Q,me),me:byte(17)==47,0\n" \
+  "redis.call('ZADD',P,now+ARGV[3]+math.min(n*ARGV[4],ARGV[5]),me)\n" \
+  "redis.call('PEXPIRE',Q,60000)\n" \
+  "redis.call('PEXPIRE',P,60000)\n" \
+  "if n>200 then rank=n end\n" \
+  "for _,h in ipairs(redis.call('ZRANGE',Q,0,math.min(n,200))) do\n" \
+  "  if h==me or rank>1 then break end\n" \
+  "  if open then rank=h:byte(18)==115 and n+1 or 1\n" \
+  "  elseif not passes(h) and not (shares and h:byte(17)==47) then rank=n end\n" \
+  "end\n" \
+  "if free(me) then\n" \
+  "  if rank>0 or (open or 0)>0 then wake() end\n" \
+  "  return {rank,-2}\n" \
+  "end\n" \
+  "local ttl=redis.call('PTTL',KEYS[1])\n" \
+  "for i=4,#KEYS do\n" \
+  "  local p=redis.call('PTTL',KEYS[i])\n" \
+  "  if p>=0 and (ttl<0 or p<ttl) then ttl=p end\n" \
+  "end\n" \
   "return {rank,ttl}"
 
-#define JOIN_TEXT JOIN("", "redis.call('PTTL',KEYS[1])", "if ttl==-2 then\n", "")
-
-/* Where several may hold the lock at a time. It is open if one of its slots is free, the keys of which are the first
- * and those behind the promises, or, for readers, if it is a set of readers. The 17th byte of their places is a
- * slash. */
-#define OPEN \
-  "local function open(h)\n" \
-  "  return redis.call('EXISTS',KEYS[1],unpack(KEYS,4))<#KEYS-2 or\n" \
-  "    (h:byte(17)==47 and redis.call('TYPE',KEYS[1]).ok=='zset')\n" \
-  "end\n"
-#define FIRST_END \
-  "local function first_end()\n" \
-  "  local ttl=redis.call('PTTL',KEYS[1])\n" \
-  "  for i=4,#KEYS do\n" \
-  "    local p=redis.call('PTTL',KEYS[i])\n" \
-  "    if p>=0 and (ttl<0 or p<ttl) then ttl=p end\n" \
-  "  end\n" \
-  "  return ttl\n" \
-  "end\n"
-/* Behind one that does not share the readers' set is not free: it waits for their end. */
-#define STAND_TEXT \
-  JOIN(OPEN FIRST_END, "open(ARGV[1]) and open(redis.call('ZRANGE',KEYS[2],0,0)[1]) and -2 or first_end()", "do\n", \
-       " or not open(h)")
-
-/* The release on the home node: removes the holder's place and wakes the first waiter. An error of the queue does
- * not fail the release. */
+/* The release of a plain key where there may be a queue: removes the place of the holder and wakes the first. An error
+ * of the queue does not fail the release. */
 #define HAND_OVER_TEXT \
   "local v=redis.pcall('GET',KEYS[1])\n" \
   "local r=0\n" \
   "if v==ARGV[1] then r=redis.call('DEL',KEYS[1])\n" \
   "elseif " IS_ERROR " then return v end\n" \
   "if redis.pcall('EXISTS',KEYS[2])~=1 then return r end\n" \
-  "if ARGV[2]~='' then\n" \
-  "  redis.pcall('ZREM',KEYS[2],ARGV[2])\n" \
-  "  redis.pcall('ZREM',KEYS[3],ARGV[2])\n" \
-  "end\n" \
-  WAKE_THE_FIRST("ARGV[3]", "") \
-  "if redis.pcall('EXISTS',KEYS[2])==1 then r=r+2 end\n" \
-  "return r"
+  QUEUE("ARGV[3]", "ARGV[4]") \
+  "gone(ARGV[2])\n" \
+  "wake(1)\n" \
+  "return redis.pcall('EXISTS',Q)==1 and r+2 or r"
 
-/* Rare, so always sent in full. A waiter that leaves after its wake-up has not passed it on, so this script does. */
+/* Gives a place back. A waiter that leaves after its wake-up has not passed it on, so this script does, and it is the
+ * rest of a release if ARGV[4] is not empty. 2 if others wait. */
 #define LEAVE_TEXT \
-  "redis.pcall('ZREM',KEYS[2],ARGV[1])\n" \
-  "redis.pcall('ZREM',KEYS[3],ARGV[1])\n" \
-  "if redis.pcall('EXISTS',KEYS[1])==0 then\n" \
-  WAKE_THE_FIRST("ARGV[2]", "") \
-  "end\n" \
-  "return 0"
-
-/* The same where readers may hold the key; 2 if others wait. */
-#define PART_TEXT \
-  OPEN \
   "if redis.pcall('EXISTS',KEYS[2])~=1 then return 0 end\n" \
-  "if ARGV[1]~='' then\n" \
-  "  redis.pcall('ZREM',KEYS[2],ARGV[1])\n" \
-  "  redis.pcall('ZREM',KEYS[3],ARGV[1])\n" \
-  "end\n" \
-  WAKE_THE_FIRST("ARGV[2]", " or not open(h)") \
-  "return redis.pcall('EXISTS',KEYS[2])==1 and 2 or 0"
+  QUEUE("ARGV[2]", "ARGV[3]") \
+  "gone(ARGV[1])\n" \
+  "gone('o'..ARGV[1])\n" \
+  "wake(ARGV[4]~='' and 1)\n" \
+  "return redis.pcall('EXISTS',Q)==1 and 2 or 0"
 
 /* Writes the marker of the restart guard, with the server's time if ARGV[3] is empty, and returns it; or returns the
  * marker that another client has written since. */
@@ -156,14 +170,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_join = {.text = JOIN_TEXT, .hash = "bd45f9324e811027571917f2632b8d36391bc94c",
-                     .bit = RLK_SCRIPT_JOIN},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "9ea4742bc93a16874a475cecb8ce7cdfc7c63252",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "a541004d46e8b38cfe7d988e78344d7bbda3a597", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "b471be387942f1c8f31f49aca9a6eafe60098bd9",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_stand = {.text = STAND_TEXT, .hash = "d7f782e0b5dffc3706b92f8b95c35958455d5cf0",
-                      .bit = RLK_SCRIPT_STAND},
-  rlk_script_part = {.text = PART_TEXT, .hash = "a10c7a2b650e4e1fd52c9144df66ea2f91f275a9", .bit = RLK_SCRIPT_PART},
-  rlk_script_leave = {.text = LEAVE_TEXT},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "77aa53c3dedec56ee9f555a0c74b5b2a70e68415", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};

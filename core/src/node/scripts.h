@@ -8,11 +8,10 @@
 enum {
   RLK_SCRIPT_RELEASE = 1,
   RLK_SCRIPT_EXTEND = 2,
-  RLK_SCRIPT_JOIN = 4,
+  RLK_SCRIPT_ASK = 4,
   RLK_SCRIPT_HAND_OVER = 8,
-  RLK_SCRIPT_STAND = 16,
-  RLK_SCRIPT_PART = 32,
-  RLK_SCRIPT_OF_KIND = 64 /* the first script of the kinds */
+  RLK_SCRIPT_LEAVE = 16,
+  RLK_SCRIPT_OF_KIND = 32 /* the first script of the kinds */
 };
 
 struct rlk_script {
@@ -23,7 +22,7 @@ struct rlk_script {
 
 #define RLK_RELEASE_HASH "e949c6e37d7c2a84cc4c242883e566afe7adc5eb"
 
-extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_join, rlk_script_hand_over,
-    rlk_script_leave, rlk_script_stand, rlk_script_part, rlk_script_proof, rlk_script_register, rlk_script_expire;
+extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_ask, rlk_script_hand_over,
+    rlk_script_leave, rlk_script_proof, rlk_script_register, rlk_script_expire;
 
 #endif

@@ -159,7 +159,7 @@ static int send_questions(struct rlk_line *l)
       send_info(l, "persistence") != 0 || send_guard(l) != 0)
     return -1;
   if (send_load(l, &rlk_script_release) != 0 || send_load(l, &rlk_script_extend) != 0 ||
-      send_load(l, &rlk_script_join) != 0 || send_load(l, &rlk_script_hand_over) != 0)
+      send_load(l, &rlk_script_ask) != 0 || send_load(l, &rlk_script_hand_over) != 0)
     return -1;
   return send_proof(l);
 }

@@ -7,6 +7,7 @@ from common import FOREIGN, occupy  # noqa: F401
 from driver import Waiting
 from testing import eventually
 from testing.resp import url_of
+from waiters import places
 
 COMMANDS = {"acquire": "SET", "extend": "EVALSHA", "release": "EVALSHA"}
 BEFORE_LAPSE_S = 18  # the last SET of an early win may come after a delete by another connection: then its TTL ends it
@@ -47,11 +48,6 @@ def acquire_everywhere(lock, nodes, has=lambda node, key, token: node.get(key) =
 def waited(lock, wait_ms):
     """What an acquisition says whose wait ends. One that no node has answered in time is made again."""
     return eventually(lambda: (reply := lock.acquire(wait_ms=wait_ms)) != "TIMED_OUT" and reply)
-
-
-def places(nodes):
-    """Who waits for the resource r."""
-    return [place for node in nodes for place in node.command("ZRANGE", "libredlock:q:r", 0, -1)]
 
 
 def stand_in_line(lock, nodes, number):

@@ -1,40 +1,33 @@
 """Waiting in order: first come, first served, also across faces."""
 import faces
-from driver import Waiting, now_ms
-from steps import places, stand_in_line
+from driver import Waiting
+from steps import stand_in_line
 from testing import eventually
-from waiters import asked_for_a_queue, disagree_about_home, freeze_promises, make_waiters_recheck
+from waiters import places, waiter_of
 
 TTL_MS = 20000  # no test waits for a lease to end
-OVERSLEPT_MS = 50  # of core/src/lock/queue.c
 BEFORE_LAPSE_S = 30
 
 
-def served_ms(nodes):
-    """When the lock was taken that is held now."""
-    left = [node.command("PTTL", "r") for node in nodes]
-    return now_ms() - (TTL_MS - max(left))
+def line_of(nodes, waiting):
+    """Who stands in the queue; the holder may, too."""
+    return [waiter_of(place) for place in places(nodes)][-len(waiting):] if waiting else []
 
 
 def release_and_see_order(holder, waiting, nodes, *comers):
-    """Waiters are served in order. The next in line may take a lock that has been free for 50 ms: the one before it has
-    overslept. A busy machine delays the reply to a release: the lock may be free since its call."""
-    freeze_promises(nodes)
-    asked, freed_ms = asked_for_a_queue(nodes), now_ms()
+    """The queue keeps the order of arrival, whoever is served. On a busy machine one may be late for its turn, and see
+    the next go ahead."""
+    line = line_of(nodes, waiting)
     assert holder.release() == "OK"
     waiting += [Waiting(lock, -1) for lock in comers]
     while waiting:
         one = eventually(lambda: next((one for one in waiting if not one.pending), None), BEFORE_LAPSE_S,
                          "one is served")
         assert one.result() == "OK"
-        free_ms = served_ms(nodes) - freed_ms
-        if one is not waiting[0] and free_ms <= OVERSLEPT_MS - 10:
-            assert disagree_about_home(nodes, asked), (waiting.index(one), free_ms)
         waiting.remove(one)
         assert all(other.pending for other in waiting)
-        make_waiters_recheck(nodes)
-        freeze_promises(nodes)
-        freed_ms = now_ms()
+        left = [place for place in line_of(nodes, waiting) if place in line]
+        assert left == [place for place in line if place in left]
         assert one.lock.release() == "OK"
 
 

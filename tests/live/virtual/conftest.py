@@ -31,7 +31,6 @@ if world.LIBRARY:
     import world_paths
 
     world.enter(common, helpers, queueing, testing.fake, testing.wait)
-    queueing.OVERSLEPT_MS = float("inf")  # nobody is late for a turn: the order is exact
 
     def _cluster(*args, **how):
         return world.Cluster(*args, bootstrap=serving._bootstrap, **how)

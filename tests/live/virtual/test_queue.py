@@ -7,19 +7,10 @@ import pytest
 import rl
 from common import now_ms, occupy
 from helpers import Call, spin
-from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, OVERSLEPT_MS, Turns, home, places, places_be, stand_before
+from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places_be, stand_before
 from rl import BUSY, CANCELLED, GENEROUS_TIMEOUTS, LOST, NO_QUORUM, OK, PENDING
 from testing import eventually
-from waiters import (
-    PROMISES,
-    QUEUE,
-    asked_for_a_queue,
-    disagree_about_home,
-    freeze_promises,
-    make_waiters_recheck,
-    members,
-    subscribers,
-)
+from waiters import PROMISES, QUEUE, members, places, subscribers
 
 # ---- the order
 
@@ -27,7 +18,7 @@ from waiters import (
 def test_clients_are_served_in_the_order_of_arrival(nodes, held, queued):
     turns, _ = queued(5)
     eventually(lambda: len({place.split(b":")[0] for place in places(nodes)}) == 5, 20, "each client has a place")
-    assert sum(bool(members(node)) for node in nodes) == 1, "one node has the queue"
+    assert sum(bool(members(node)) for node in nodes) == 2, "two nodes have the queue"
     turns.serve(held)
     eventually(lambda: not places(nodes), 5, "their places are given back")
 
@@ -112,26 +103,20 @@ ROUNDS = 12
 
 
 def take_turns(nodes, locks, while_held):
-    """Everybody takes and releases again and again: who held when, and after which it had been free for long."""
-    order, late, freed_ms = [], [], now_ms()
+    """Everybody takes and releases again and again: who held when."""
+    order = []
 
     def work(name, lock):
-        nonlocal freed_ms
         for _ in range(ROUNDS):
             assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
-            if now_ms() - freed_ms > OVERSLEPT_MS - 1:
-                late.append(len(order))
             order.append(name)
             while_held(order)
-            make_waiters_recheck(nodes)
-            freeze_promises(nodes)
-            freed_ms = now_ms()
             assert lock.release() == OK, lock.message
 
     calls = [Call(work, name, lock) for name, lock in enumerate(locks)]
     for call in calls:
         call.join(120)
-    return order, late
+    return order
 
 
 def test_releaser_that_comes_again_queues_last(nodes, make_client):
@@ -140,10 +125,10 @@ def test_releaser_that_comes_again_queues_last(nodes, make_client):
         waiting = sum(order.count(name) < ROUNDS for name in range(3) if name != order[-1])
         eventually(lambda: len(places(nodes)) >= waiting + (len(order) > 1), 20)
 
-    order, late = take_turns(nodes, [make_client(nodes.urls, **LONG).lock() for _ in range(3)], others_wait)
+    order = take_turns(nodes, [make_client(nodes.urls, **LONG).lock() for _ in range(3)], others_wait)
     line = list(dict.fromkeys(order))
-    for number, name in enumerate(order):
-        assert name == line[0] or number in late, (order, late)  # one that is late for its turn may be overtaken
+    for name in order:
+        assert name == line[0], order
         line.remove(name)
         line.append(name)
 
@@ -165,15 +150,15 @@ def test_a_releaser_goes_behind_the_other_waiters_of_its_client(nodes, make_clie
 
 @pytest.mark.parametrize("once_more", range(4))
 def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, once_more):
-    """A reply that no other waits is trusted for brief holds only."""
+    """The answer that no other waits is good for 20 ms."""
     clients = [make_client(nodes.urls, **LONG) for _ in range(2)]
     alone, newcomer = (client.lock() for client in clients)
     for _ in range(2):
         assert alone.acquire(0) == alone.release() == OK
     assert alone.acquire(0) == OK
     assert newcomer.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
-    spin(clients[1], lambda: places(nodes) and subscribers(nodes))
-    asked, freed_ms = asked_for_a_queue(nodes), now_ms()
+    began_ms = now_ms()
+    spin(clients[1], lambda: places(nodes) and subscribers(nodes) and now_ms() - began_ms > 20)
     assert alone.release() == OK
     assert alone.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
 
@@ -182,8 +167,7 @@ def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, on
         return OK in (alone.status, newcomer.status)
 
     spin(clients[1], somebody_holds, BEFORE_LAPSE_S)
-    late = now_ms() - freed_ms > OVERSLEPT_MS - 1  # if this thread was late, the second in line may go ahead
-    assert (newcomer.status, alone.status) == (OK, PENDING) or late or disagree_about_home(nodes, asked)
+    assert (newcomer.status, alone.status) == (OK, PENDING)
 
 
 def test_a_handle_that_is_alone_asks_again(nodes, make_client):
@@ -196,23 +180,24 @@ def test_a_handle_that_is_alone_asks_again(nodes, make_client):
 
 
 def test_without_the_queue_a_releaser_may_overtake(nodes, make_client):
-    order, _ = take_turns(nodes, [make_client(nodes.urls, queue="false").lock() for _ in range(3)], lambda order: None)
+    order = take_turns(nodes, [make_client(nodes.urls, queue="false").lock() for _ in range(3)], lambda order: None)
     assert order != order[:3] * ROUNDS
     assert places(nodes) == []
 
 
 def test_newcomer_that_finds_the_lock_free_queues_last(nodes, home_of_r, make_client):
-    lock = make_client(nodes.urls).lock()
+    client = make_client(nodes.urls)
     others = [node for node in nodes if node is not home_of_r]
     for node in others[:2]:
         node.stop()
     for _ in range(3):
+        lock = client.lock()
         stand_before(home_of_r, promise_us=2000000)
         asked = home_of_r.calls("zrank")
         assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
         assert home_of_r.calls("zrank") > asked, "it took a place before it took the lock"
         assert lock.release() == OK
-        eventually(lambda: len(members(home_of_r)) == 3, 20, "home has released, too")
+        eventually(lambda: not home_of_r.command("EXISTS", "r"), 20, "home has released, too")
         home_of_r.command("DEL", QUEUE, PROMISES)
 
 
@@ -233,7 +218,7 @@ def test_newcomer_answered_last_by_home_queues_last(nodes, home_of_r, make_clien
 
 
 def test_one_attempt_takes_a_free_lock_and_leaves_no_place(nodes, home_of_r, make_client):
-    stand_before(home_of_r, promise_us=60000000)
+    stand_before(home_of_r, promise_us=50000000)
     before = places(nodes)
     lock = make_client(nodes.urls).lock()
     assert lock.acquire(0) == OK, lock.message
@@ -290,7 +275,7 @@ def test_lost_lock_wakes_first_waiter_on_cleanup(nodes, home_of_r, hold, end):
     for node in [node for node in nodes if node is not home_of_r][:3]:
         node.delete_keys()
     assert lost.extend() == LOST
-    stand_before(home_of_r, promise_us=60000000)
+    stand_before(home_of_r, promise_us=50000000)
     told = home_of_r.calls("publish")
     {"free": lost.free, "acquire": lambda: lost.acquire(0), "release": lost.release}[end]()
     eventually(lambda: home_of_r.calls("publish") > told, 20, "the first is woken")
@@ -327,7 +312,7 @@ def test_a_key_without_a_ttl_is_not_asked_about_forever(nodes, make_client):
     client = make_client(nodes.urls, **LONG)
     assert client.lock().acquire(2000) == rl.BUSY
     asked = sum(node.calls("evalsha") + node.calls("eval") for node in nodes)
-    assert asked < 60, "%d scripts in 2 s" % asked
+    assert asked < 80, "%d scripts in 2 s" % asked
 
 
 def test_a_waiter_whose_time_is_over_leaves_the_queue(nodes, held, make_client):

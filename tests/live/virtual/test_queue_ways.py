@@ -3,12 +3,12 @@ nobody from the lock."""
 import pytest
 
 import rl
-from common import now_ms, occupy
+from common import occupy
 from helpers import Pulse, spin
-from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places, places_be
+from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places_be
 from rl import BUSY, NO_QUORUM, OK, PENDING
 from testing import eventually
-from waiters import PROMISES, QUEUE, members, subscribers, time_of
+from waiters import PROMISES, QUEUE, in_order, members, places, subscribers, time_of
 
 FENCE = "libredlock:f:r"
 FENCED = dict(LONG, fence="true", outage_wait_ms=GENEROUS_WAIT_MS)
@@ -90,11 +90,10 @@ def test_a_waiter_that_made_way_joins_again_at_the_end(nodes, held, make_client,
     spin(client, lambda: len(places(nodes)) == 3, 20, "it is in the queue again")
     last = places(nodes)[2]
     spin(client, lambda: attempts(client) and places(nodes)[2:] == [last])
-    freed_ms = now_ms()
     assert held.release() == OK
     spin(client, lambda: lock.status != PENDING, BEFORE_LAPSE_S)
     assert lock.status == OK, lock.message
-    turns.end_in_order(freed_ms)
+    assert turns.end() == turns.came
 
 
 def test_a_waiter_too_far_away_for_its_time_outs_takes_no_place(nodes, held, proxies, make_client, queued):
@@ -172,9 +171,8 @@ def test_a_node_that_is_quick_again_is_home_again(nodes, home_of_r, proxies, hel
     slow.delay(down_ms=100)
     turns, _ = queued(3, urls=[proxy.url for proxy in proxies])
     slow.delay()
-    eventually(lambda: len(members(home_of_r)) == 3, 30)
-    assert held.release() == OK
-    assert sorted(turns.end()) == [0, 1, 2]
+    eventually(lambda: members(home_of_r), 30, "the first, which tries now and then, stands there")
+    turns.serve(held)
 
 
 def answer_slowly(nodes, home, slow, queued):
@@ -183,8 +181,8 @@ def answer_slowly(nodes, home, slow, queued):
     connection = home.connect(timeout_s=20)
     with Pulse(connection) as pulse:
         turns, _ = queued()
-        eventually(lambda: [node for node in nodes if members(node)] == [home], 20)
-        others = [node for node in nodes if node is not home]
+        eventually(lambda: members(home), 20)
+        others = in_order(nodes)[2:]
         asked, asked_elsewhere = home.calls("zrank"), sum(node.calls("zrank") for node in others)
         slow.delay(down_ms=80)
         eventually(lambda: asked_since(home, asked + 1), 20, "one slow answer has come, for it has asked again")
@@ -215,20 +213,20 @@ def test_a_few_slow_answers_move_no_queue(nodes, home_of_r, proxies, held, queue
 DEAD = 20
 
 
-def dead_wait(nodes, home, listened):
-    """Places of dead waiters: they do not listen, and have promised to ask again in an hour."""
+def dead_wait(nodes, home, listened, promise_us=50000000):
+    """Places of dead waiters, with promises that are as long as they may be."""
     now = time_of(home)
     for number in range(DEAD):
         place = "%016x:%d" % (0xdead00 + number, 3 if listened else 2)
         home.command("ZADD", QUEUE, now - 1000000000 + number, place)
-        home.command("ZADD", PROMISES, now + 3600000000, place)
+        home.command("ZADD", PROMISES, now + promise_us, place)
 
 
 @pytest.mark.parametrize("wake, listened", [("auto", True), ("poll", False)])
 def test_the_first_that_lives_has_the_lock_soon_after_its_lease(nodes, home_of_r, make_client, wake, listened):
     """The pauses of one so far behind are as long as this wait."""
     client = make_client(nodes.urls, wake=wake)
-    dead_wait(nodes, home_of_r, listened)
+    dead_wait(nodes, home_of_r, listened, promise_us=2000000)
     occupy(nodes, "r", ttl_ms=1000)
     assert client.lock().acquire(3900) == OK
 
@@ -247,7 +245,7 @@ def test_the_promise_of_a_waiter_that_polls_is_short(nodes, home_of_r, make_clie
 def test_free_lock_has_no_holder(nodes, home_of_r, make_client):
     dead_wait(nodes, home_of_r, False)
     lock = make_client(nodes.urls, wake="poll").lock()
-    assert lock.acquire(100) == BUSY  # long before the turns of the dead are over
+    assert lock.acquire(100) == BUSY  # long before the promises of the dead are over
     assert lock.message.startswith("free, but others wait for it"), lock.message
     occupy(nodes, "r", ttl_ms=60000)
     assert lock.acquire(300) == BUSY
@@ -278,7 +276,7 @@ def test_key_without_an_end_is_not_polled_all_the_time(nodes, make_client):
     client = make_client(nodes.urls, **LONG)
     assert client.lock().acquire(2000) == BUSY
     asked = sum(node.calls("evalsha") + node.calls("eval") for node in nodes)
-    assert asked < 60, "%d scripts in 2 s" % asked
+    assert asked < 80, "%d scripts in 2 s" % asked
 
 
 def is_told_when_the_first_leaves(nodes, held, make_client):
@@ -309,3 +307,4 @@ def test_waiter_that_leaves_in_its_turn_wakes_the_next(nodes, hold, make_client)
         if is_told_when_the_first_leaves(nodes, hold(**LONG), make_client):
             return
     pytest.fail("no waiter was woken")
+

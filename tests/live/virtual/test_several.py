@@ -2,10 +2,12 @@
 import pytest
 
 import rl
+import waiters
+from common import now_ms
 from helpers import finish, held_everywhere, spin
-from queueing import freeze_promises
 from rl import OK, PENDING
 from testing import eventually
+from waiters import freeze_promises
 
 LONG = {"ttl_ms": 30000}
 GENEROUS_WAIT_MS = 120000
@@ -18,7 +20,7 @@ def held(lock):
 
 
 def places(nodes, resource):
-    return [place for node in nodes for place in node.command("ZRANGE", "libredlock:q:" + resource, 0, -1)]
+    return waiters.places(nodes, "libredlock:q:" + resource)
 
 
 def started(lock):
@@ -26,23 +28,18 @@ def started(lock):
     return lock
 
 
-def number(place):
-    """That of the waiter: whether it listens is the last bit."""
-    client, at = place.decode().replace("/", ":").split(":")
-    return client, int(at) >> 1
-
-
 @pytest.mark.parametrize("options", [{}, {"shared": "true"}, {"layout": "hash"}], ids=str)
-def test_it_has_a_place_in_each_queue_in_which_it_was_refused(nodes, make_client, options):
+def test_it_has_one_arrival_in_the_queues_of_all(nodes, make_client, options):
     holders = [held(make_client(nodes.urls).lock(resource, **LONG)) for resource in "bc"]
     lock = started(make_client(nodes.urls).lock("a", "b", "c", **LONG, **options))
-    spin(lock.client, lambda: places(nodes, "b"), 20, "it waits for b")
-    assert places(nodes, "a") == [] and places(nodes, "c") == []
+    spin(lock.client, lambda: all(places(nodes, resource) for resource in "abc"), 20, "it waits for all")
+    assert len({waiters.waiter_of(place) for resource in "abc" for place in places(nodes, resource)}) == 1
+    arrivals = {node.command("ZSCORE", "libredlock:q:" + resource, place) for node in nodes for resource in "abc"
+                for place in places([node], resource)}
+    assert len(arrivals) == 1, "the same in all queues"
     assert holders[0].release() == OK
-    spin(lock.client, lambda: places(nodes, "c"), 20, "it waits for c, too")
-    spin(lock.client, lambda: len({number(place) for place in places(nodes, "b") + places(nodes, "c")}) == 1 and
-         len(places(nodes, "b")) == len(places(nodes, "c")) == 1, 20, "it keeps its place for b")
-    assert lock.status == PENDING and places(nodes, "a") == []
+    spin(lock.client, lambda: not any(node.command("EXISTS", "b") for node in nodes), 20)
+    assert lock.status == PENDING
     assert holders[1].release() == OK
     assert finish(lock) == OK, lock.message
     eventually(lambda: [places(nodes, resource) for resource in "abc"] == [[]] * 3, 20, "it leaves the queues")
@@ -92,3 +89,31 @@ def test_it_does_not_pass_those_who_wait_for_the_last_of_them(nodes, make_client
     assert first.release() == OK
     assert finish(lock) == OK
     holder.release()
+
+
+def test_it_is_served_where_others_never_leave_both_free(nodes, make_client):
+    """It keeps what gets free for a while, then lets others pass."""
+    singles = [make_client(nodes.urls).lock(resource, **LONG) for resource in "ab"]
+    both = make_client(nodes.urls).lock("a", "b", **LONG)
+    until_ms, turns = {}, []
+    for single in singles:
+        started(single)
+    spin(singles[0].client, lambda: [single.client.process() for single in singles] and
+         {single.status for single in singles} == {OK})
+    until_ms.update((single, now_ms() + 100 * number) for number, single in enumerate(singles))
+    started(both)
+
+    def work():
+        """Each holds for 0.2 s, and comes again at once; so one of them always holds."""
+        for lock in (both, *singles):
+            lock.client.process()
+        for single in [single for single in singles if single.status == OK]:
+            if now_ms() >= until_ms.setdefault(single, now_ms() + 200):
+                assert single.release() == OK
+                started(single)
+                until_ms.pop(single)
+                turns.append(single)
+        return both.status != PENDING
+
+    spin(both.client, work, 12, "it has both")
+    assert both.status == OK and len(turns) > 2

@@ -246,6 +246,12 @@ def test_readers_enter_together_and_a_writer_after_them(nodes, make_client):
     clients = [make_client(nodes.urls) for _ in range(5)]
     first = held(clients[0].lock("r", **LONG))
     waiters = []
+
+    def ends(lock):
+        """Nobody is late for a turn meanwhile."""
+        spin(lock.client, lambda: [client.process() for client in clients] and lock.status != PENDING, 30, "it ends")
+        return lock.status
+
     for number, client in enumerate(clients[1:]):
         lock = client.lock("r", shared="false" if number == 2 else "true", **LONG)
         assert lock.start(rl.ACQUIRE, 120000) == OK
@@ -253,16 +259,13 @@ def test_readers_enter_together_and_a_writer_after_them(nodes, make_client):
         waiters.append(lock)
     assert first.release() == OK
     one, two, writer, late = waiters
-    assert (finish(one), finish(two)) == (OK, OK)
-    for lock in writer, late:
-        lock.client.process()
-        assert lock.status == PENDING
+    assert (ends(one), ends(two)) == (OK, OK)
+    assert (writer.status, late.status) == (PENDING, PENDING)
     assert (one.release(), two.release()) == (OK, OK)
-    assert finish(writer) == OK
-    late.client.process()
+    assert ends(writer) == OK
     assert late.status == PENDING
     assert writer.release() == OK
-    assert finish(late) == OK
+    assert ends(late) == OK
     assert late.release() == OK
     places_be(nodes, 0)
 

@@ -1,0 +1,19 @@
+/* A lock of several resources that waits: it has a place in the queues of all of them (rule F.4). */
+#ifndef RLK_SEVERAL_H
+#define RLK_SEVERAL_H
+
+#include "standing.h"
+
+/* An attempt has failed because others hold some of them. */
+enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now_ns);
+/* Its timer. */
+enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now_ns);
+/* The answer to a place, which an error makes one of a free resource without a queue. */
+enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int is_free, int64_t until_ns,
+                                 int64_t now_ns);
+/* A resource whose home the node is may have been released, or an asker has found it free. */
+enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now_ns);
+void rlk_several_leave(redlock_lock *lock); /* all queues */
+void rlk_several_free(redlock_lock *lock);
+
+#endif
