@@ -1,30 +1,35 @@
-/* Two homes at once: clients that do not agree which node keeps the queue.
+/* Two nodes that keep a queue: clients that do not agree which of them is home.
  *
- * Node 0 is the first in the resource's order, and home of all; a client that it answers late takes node 1 for home.
- * The lock is one word, as seen by the majority; besides there is what each of the two nodes has under the key: it may
- * have lost the holder's, or have one that nobody holds. An attempt is one step; who is granted at one of the two but
- * not by the majority gives back there.
+ * Each waiter stands at two nodes: the first of the resource's order that answers it, which is its home, and another
+ * one. Node 0 is the first, and node 1 the second; whom node 0 answers late takes node 1 for home, and stands at node 0
+ * as well. The lock is one word, as seen by the majority; besides there is what each node has under the key: node 0 may
+ * have lost the holder's, or have one that nobody holds. An attempt is one step.
  *
- * A round: each waiter asks at its home once, and a holder releases in a later one. Places stand by arrival, which is
- * the client's own: it takes it along to the other node. Wake-ups take any time, but no longer than the round.
+ * A round: each waiter asks once, and a holder releases in a later one. Places stand by arrival, which is the client's
+ * own: it takes it along to other nodes. Wake-ups take any time, but no longer than the round.
  *
  * Checked: nobody is overtaken by more than 3 that came later; while others hold the lock, nobody makes more than 2
  * attempts in a round; the lock is not free for more than LIMIT rounds while somebody waits.
  *
- * LATE=n   so often node 0 does not answer a client
+ * LATE=n   so often a client begins to find a node late; that ends at any time
+ * SECOND_LATE  it may be node 1: its two are 0 and 2
+ * CUT      client 0 is cut off from node 0, for ever: its two are 1 and 2
+ * LOST     node 0 loses its queue
  * MISSING  node 0 loses a key; LEFT  it has a key that nobody holds, for ever
  * SILENT   a hold ends without waking anybody
  * LIVE     checked instead: who waits holds in the end
  * Broken rules: WAKE_AT_HOME (a release wakes only at its own home)
- *   NO_FIRST (an attempt from another home does not ask node 0)
- *   STAY_IF_FIRST (it stands at node 0 only if others are before it there)
- *   NO_AGE (there it stands at the end)
+ *   ONE_PLACE (a waiter stands at its home alone)
+ *   NEXT_TWO (whom node 0 answers late stands at nodes 1 and 2)
+ *   ANY_WAKES (whoever is woken tries, whichever of its nodes that comes from; otherwise it asks home)
  *   GIVE_BACK_WAKES (also one without a majority)
  *   NO_VAIN (who asks wakes also a first that has tried in vain)
  *   WAKE_IF_FREE (a release wakes only where the key is free)
  *   NO_LOOK (the first does not ask all nodes now and then)
  *   BARGE (who comes wins although others wait) */
+#ifndef CLIENTS
 #define CLIENTS 3
+#endif
 #ifndef LATE
 #define LATE 1
 #endif
@@ -32,43 +37,59 @@
 #define LIMIT 0
 #endif
 #define LOOK 2 /* rounds between two looks at all nodes */
-#define NOWHERE 2
 #define LEFT_BEHIND 7
 #define EACH_CLIENT(i) i : 0 .. CLIENTS - 1
+#define EACH_NODE(n) n : 0 .. 2
 
 /* phase */
 #define AWAY 0
 #define WAITS 1
 #define HOLDS 2
 
+/* finds: which nodes answer it late, or not at all */
+#define WELL 0
+#define FIRST_LATE 1
+#define FIRST_AWAY 2
+#define OTHER_LATE 3
+
 typedef Client {
   byte phase;
-  bit home;
-  byte at;      /* the node at which it has a place */
+  byte finds;
+  byte at;      /* bit n: it has a place at node n */
   byte behind;  /* bit d: d stands before it */
-  byte came;    /* bit d: d waits, and came before it; counted only if places may lose their age */
   bit told, asked, vain;
   byte looked, tries, over;
 };
 Client client_[CLIENTS];
 byte lock;
-byte key[2];
+byte key[3];
 byte late, idle;
-byte i, j, first, before; bit others, waits; /* scratch: 0 between steps */
+byte i, j, m, first, before; bit others, waits; /* scratch: 0 between steps */
 #define C client_[c]
 #define IS(mask, x) (((mask) >> (x)) & 1)
-#define ALL 7
+#define STANDS(x, n) (client_[x].phase == WAITS && IS(client_[x].at, n))
+
+#define HOME(x) (client_[x].finds == FIRST_LATE || client_[x].finds == FIRST_AWAY -> 1 : 0)
+#define IS_CUT(x) (client_[x].finds == FIRST_AWAY)
+/* Its nodes, as bits. */
+#ifdef ONE_PLACE
+#define NODES_OF(x) (1 << HOME(x))
+#else
+#ifdef NEXT_TWO
+#define NODES_OF(x) (client_[x].finds == OTHER_LATE -> 5 : (HOME(x) == 1 -> 6 : 3))
+#else
+#define NODES_OF(x) (client_[x].finds == FIRST_AWAY -> 6 : (client_[x].finds == OTHER_LATE -> 5 : 3))
+#endif
+#endif
 
 /* Who is first at node n; CLIENTS: nobody. A holder's place does not count. */
 inline find_first(n) {
   first = CLIENTS;
   for (EACH_CLIENT(i)) {
     if
-    :: client_[i].at == n && client_[i].phase == WAITS ->
+    :: STANDS(i, n) ->
          before = 0;
-         for (EACH_CLIENT(j)) {
-           before = before + (client_[j].at == n && client_[j].phase == WAITS && IS(client_[i].behind, j))
-         }
+         for (EACH_CLIENT(j)) { before = before + (STANDS(j, n) && IS(client_[i].behind, j)) }
          if :: before == 0 -> first = i :: else fi
     :: else
     fi
@@ -76,16 +97,25 @@ inline find_first(n) {
   before = 0; i = 0; j = 0
 }
 
+/* It tries, or asks home, in this round again. */
+inline hear(x, n) {
+#ifdef ANY_WAKES
+  client_[x].told = 1
+#else
+  if :: n == HOME(x) -> client_[x].told = 1 :: else -> client_[x].asked = 0 fi
+#endif
+}
+
 inline wake(n, by_release) {
   find_first(n);
   if
 #ifdef WAKE_IF_FREE
-  :: first < CLIENTS && key[n] == 0 && (by_release || !client_[first].vain) -> client_[first].told = 1
+  :: first < CLIENTS && key[n] == 0 && (by_release || !client_[first].vain) -> hear(first, n)
 #else
 #ifdef NO_VAIN
-  :: first < CLIENTS -> client_[first].told = 1
+  :: first < CLIENTS -> hear(first, n)
 #else
-  :: first < CLIENTS && (by_release || !client_[first].vain) -> client_[first].told = 1
+  :: first < CLIENTS && (by_release || !client_[first].vain) -> hear(first, n)
 #endif
 #endif
   :: else
@@ -94,52 +124,32 @@ inline wake(n, by_release) {
   first = 0
 }
 
+inline wake_all() { wake(0, 1); wake(1, 1); wake(2, 1) }
+
 /* Nobody is behind c any more. */
 inline forget(c) {
   for (EACH_CLIENT(i)) {
-    if :: IS(client_[i].behind, c) -> client_[i].behind = client_[i].behind - (1 << c) :: else fi;
-    if :: IS(client_[i].came, c) -> client_[i].came = client_[i].came - (1 << c) :: else fi
+    client_[i].behind = client_[i].behind & ~(1 << c)
   }
   i = 0
 }
 
-/* c stands at node n, by its age. */
-inline stand(c, n) {
+/* c stands at its nodes, by its age, and leaves others. */
+inline stand(c) {
   if
   :: C.phase == AWAY ->
        C.phase = WAITS; C.behind = 0;
        for (EACH_CLIENT(i)) { C.behind = C.behind + ((i != c && client_[i].phase == WAITS) << i) }
-       i = 0;
-       C.came = C.behind
-#ifdef NO_AGE
-  :: C.phase == WAITS && C.at != n ->
-       for (EACH_CLIENT(i)) {
-         if
-         :: IS(client_[i].behind, c) -> client_[i].behind = client_[i].behind - (1 << c)
-         :: else
-         fi
-       }
-       C.behind = 0;
-       for (EACH_CLIENT(i)) { C.behind = C.behind + ((i != c && client_[i].phase == WAITS) << i) }
        i = 0
-#endif
   :: else
   fi;
-  C.home = n; C.at = n
+  C.at = NODES_OF(c)
 }
 
-/* others = somebody stands at node n before c. */
-inline ask_before(c, n) {
-  for (EACH_CLIENT(i)) {
-    others = others || (i != c && client_[i].at == n && client_[i].phase == WAITS &&
-                        (C.phase == AWAY || IS(C.behind, i)))
-  }
-  i = 0
-}
-
-inline give_back(c, n) {
+inline give_back(c) {
 #ifdef GIVE_BACK_WAKES
-  if :: key[n] == 0 -> wake(n, 1) :: else fi
+  for (EACH_NODE(m)) { if :: key[m] == 0 -> wake(m, 1) :: else fi }
+  m = 0
 #else
   skip
 #endif
@@ -147,33 +157,31 @@ inline give_back(c, n) {
 
 inline win(c) {
   lock = c + 1;
-  if :: key[0] == 0 -> key[0] = c + 1 :: else fi;
-  if :: key[1] == 0 -> key[1] = c + 1 :: else fi;
+  for (EACH_NODE(m)) { if :: key[m] == 0 && !(m == 0 && IS_CUT(c)) -> key[m] = c + 1 :: else fi }
+  m = 0;
 #ifndef LIVE
   for (EACH_CLIENT(i)) {
     /* i came before c: c is overtaking. */
     if
-    :: i != c && client_[i].phase == WAITS && (C.phase == AWAY || IS(C.came, i)) ->
+    :: i != c && client_[i].phase == WAITS && (C.phase == AWAY || IS(C.behind, i)) ->
          if :: client_[i].over < 4 -> client_[i].over++ :: else fi
     :: else
     fi
   }
 #endif
   i = 0;
-  C.phase = HOLDS; C.at = NOWHERE; C.behind = 0; C.came = 0; C.over = 0; C.tries = 0; C.vain = 0; C.looked = 0;
+  C.phase = HOLDS; C.at = 0; C.behind = 0; C.over = 0; C.tries = 0; C.vain = 0; C.looked = 0;
   C.asked = 1;
   forget(c)
 }
 
-/* Asks all nodes. answers: node 0 does, if it is asked. */
-inline attempt(c, answers) {
+/* Asks all nodes; one that has no place asks home, too, whether others wait. */
+inline attempt(c) {
   C.told = 0; C.looked = 0;
   others = 0;
 #ifndef BARGE
-  ask_before(c, C.home);
-#ifndef NO_FIRST
-  if :: answers && C.home == 1 -> ask_before(c, 0) :: else fi;
-#endif
+  for (EACH_CLIENT(i)) { others = others || (C.phase == AWAY && i != c && STANDS(i, HOME(c))) }
+  i = 0;
 #endif
   if
   :: lock == 0 && !others -> win(c)
@@ -182,27 +190,18 @@ inline attempt(c, answers) {
        :: lock != 0 ->
             if :: C.tries < 3 -> C.tries++ :: else fi;
             C.vain = 1;
-            give_back(c, 0); give_back(c, 1)
+            give_back(c)
        :: else
        fi;
-#ifdef STAY_IF_FIRST
-       ask_before(c, 0);
-       if :: answers && C.home == 1 && others && C.phase == WAITS -> stand(c, 0) :: else -> stand(c, C.home) fi;
-#else
-#ifdef NO_FIRST
-       stand(c, C.home);
-#else
-       if :: answers -> stand(c, 0) :: else -> stand(c, C.home) fi;
-#endif
-#endif
-       if :: lock == 0 -> wake(0, 1); wake(1, 1) :: else fi
+       stand(c);
+       if :: lock == 0 -> wake_all() :: else fi
   fi;
   others = 0
 }
 
 inline end_hold(c) {
-  if :: key[0] == c + 1 -> key[0] = 0 :: else fi;
-  if :: key[1] == c + 1 -> key[1] = 0 :: else fi;
+  for (EACH_NODE(m)) { if :: key[m] == c + 1 -> key[m] = 0 :: else fi }
+  m = 0;
   lock = 0;
   C.phase = AWAY; C.asked = 0;
   for (EACH_CLIENT(i)) { client_[i].tries = 0 }
@@ -211,17 +210,24 @@ inline end_hold(c) {
 
 inline ask(c) {
   C.asked = 1;
-  if :: C.at != C.home -> C.at = C.home :: else fi;
-  find_first(C.home);
+  stand(c);
+  for (EACH_NODE(m)) {
+    find_first(m);
+    if
+    :: IS(C.at, m) && key[m] == 0 && first != c -> first = 0; wake(m, 0)
+    :: else -> first = 0
+    fi
+  }
+  m = 0;
+  find_first(HOME(c));
   if
   :: first == c ->
        first = 0;
 #ifdef NO_LOOK
-       if :: key[C.home] == 0 -> attempt(c, 1) :: else fi
+       if :: key[HOME(c)] == 0 -> attempt(c) :: else fi
 #else
-       if :: key[C.home] == 0 || C.looked == LOOK -> attempt(c, 1) :: else -> C.looked++ fi
+       if :: key[HOME(c)] == 0 || C.looked == LOOK -> attempt(c) :: else -> C.looked++ fi
 #endif
-  :: first != c && key[C.home] == 0 -> first = 0; wake(C.home, 0)
   :: else -> first = 0
   fi
 }
@@ -245,32 +251,40 @@ inline check() {
 
 proctype client(byte c) {
   do
-  :: d_step { C.phase == AWAY && !C.asked -> attempt(c, 1); check() }
-  :: d_step { C.phase == WAITS && C.told -> attempt(c, 1); check() }
+  :: d_step { C.phase == AWAY && !C.asked -> attempt(c); check() }
+  :: d_step { C.phase == WAITS && C.told -> attempt(c); check() }
   :: d_step { C.phase == WAITS && MAY_ASK -> ask(c); check() }
   :: d_step { C.phase == HOLDS && MAY_RELEASE ->
        end_hold(c);
 #ifdef WAKE_AT_HOME
-       wake(C.home, 1);
+       wake(HOME(c), 1);
 #else
-       wake(0, 1); wake(1, 1);
+       if :: !IS_CUT(c) -> wake(0, 1) :: else fi;
+       wake(1, 1); wake(2, 1);
 #endif
        check() }
 #ifdef SILENT
   :: d_step { C.phase == HOLDS && MAY_RELEASE -> end_hold(c); check() }
 #endif
-  :: d_step { C.phase != HOLDS && late < LATE && C.home == 0 && !(C.phase == WAITS && C.told) ->
-       late++; C.home = 1; check() }
-  :: d_step { C.phase == WAITS && C.told && late < LATE -> late++; C.home = 1; C.at = 1; attempt(c, 0); check() }
+  :: d_step { late < LATE && C.finds == WELL -> late++; C.finds = FIRST_LATE; check() }
+#ifdef SECOND_LATE
+  :: d_step { late < LATE && C.finds == WELL -> late++; C.finds = OTHER_LATE; check() }
+#endif
+  :: d_step { C.finds == FIRST_LATE || C.finds == OTHER_LATE -> C.finds = WELL; check() }
   od
 }
 
-#if defined(MISSING) || defined(LEFT)
+#if defined(MISSING) || defined(LEFT) || defined(LOST)
 proctype world() {
+  byte c;
 #ifdef MISSING
   d_step { key[0] != 0 -> key[0] = 0; check() }
-#else
+#endif
+#ifdef LEFT
   d_step { key[0] == 0 -> key[0] = LEFT_BEHIND; check() }
+#endif
+#ifdef LOST
+  d_step { for (EACH_CLIENT(c)) { C.at = C.at & 6 } c = 0; check() }
 #endif
 }
 #endif
@@ -283,7 +297,7 @@ ltl served { [] ((client_[0].phase == WAITS) -> <> (client_[0].phase == HOLDS)) 
 proctype clock() {
   byte c;
   do
-  :: d_step { DONE(0) && DONE(1) && DONE(2) ->
+  :: d_step { DONE(0) && DONE(1) && DONE(CLIENTS - 1) ->
        for (EACH_CLIENT(c)) { C.asked = 0; C.tries = 0; C.vain = 0; waits = waits || C.phase == WAITS }
        c = 0;
        if :: lock == 0 && waits -> idle++ :: else -> idle = 0 fi;
@@ -296,8 +310,11 @@ proctype clock() {
 init {
   byte c;
   atomic {
-    for (c : 0 .. CLIENTS - 1) { client_[c].at = NOWHERE; run client(c) }
-#if defined(MISSING) || defined(LEFT)
+#ifdef CUT
+    client_[0].finds = FIRST_AWAY;
+#endif
+    for (c : 0 .. CLIENTS - 1) { run client(c) }
+#if defined(MISSING) || defined(LEFT) || defined(LOST)
     run world();
 #endif
 #ifndef LIVE

@@ -1,25 +1,26 @@
 /* Places that want different things: readers and writers, and permits of which some are pinned to a slot.
  *
- * One home node. An attempt takes two steps, as on a wire: the key, and the question whether somebody who excludes it
- * stands before it; then it is won, or given back. Who holds has left the queue, which wakes the next. A place may be
- * lost; its client stands there again, by its age, when it asks. Each waiter asks every third round; a release, and
- * whoever finds something free, wakes those whom it serves: the first, or all readers before the first writer.
+ * One home node. An attempt takes two steps, as on a wire: the key, and the verdict. One that stands in the queue has
+ * won with the key; a newcomer has asked, behind it, whether anybody waits, and gives it back if so. Who holds has left
+ * the queue, which wakes the next. A place may be lost, which its client does not know; it stands there again, by its
+ * age, when it asks. Each waiter asks every third round; a release, and whoever finds something free, wakes those whom
+ * it serves: the first, or all readers before the first writer.
  *
- * Checked: nobody wins before one that stands there, came earlier and excludes it; at the end of a round nobody waits
- * who is first and has free what it wants, if no place was lost.
+ * Checked: nobody who stands there is passed more than PASSED times by one that came later and excludes it; at the end
+ * of a round nobody waits who is first and has free what it wants, if no place was lost.
  *
  * Without PERMITS client 0 writes and the others read. With it there are 2 slots; so many clients are pinned to slot 0,
- * the first of them client 0.
+ * the first of them client 0. They may be passed: the slot may become free while another one picks, which was told of
+ * the other slot. PINS: that is checked, too.
  * WRITERS=n  so many write
  * LOSSES=n   so many places are lost
  * LIVE       checked instead: client 0 holds in the end
- * Broken rules: BEHIND_ASKS (a reader behind the first makes an attempt when it asks, without a look at who is before)
+ * LEAVES_PINS  a rule that the core does not have: a pick leaves alone a slot to which an earlier place is pinned
+ * Broken rules: BEHIND_ASKS (a reader behind the first makes an attempt when it asks)
  *   NO_WORD (a reader that comes does not wait for home's word)
- *   NO_BEFORE (who has a place does not look)
+ *   NO_LOOK (nor does anybody else)
  *   NO_WAKE_AFTER (who gives back wakes nobody)
  *   ANY_WANT (the first is woken, whatever it wants)
- *   PICK_ANY (a permit may be the slot to which an earlier place is pinned)
- *   OWN_COUNTS (a slot that the asker itself has just taken counts as taken from those before it)
  *   NO_LEAVE_WAKE (who wins and leaves the queue wakes nobody)
  *   ONE_READER (one reader is woken at a time) */
 #ifndef CLIENTS
@@ -31,8 +32,21 @@
 #ifndef LOSSES
 #define LOSSES 0
 #endif
+#ifndef PASSED
+#define PASSED 1
+#endif
 #define EACH_CLIENT(i) i : 0 .. CLIENTS - 1
 #define NOTHING 2 /* a slot that is none */
+
+#ifdef NO_LOOK
+#define LOOKS(c) false
+#else
+#ifdef NO_WORD
+#define LOOKS(c) (c < WRITERS)
+#else
+#define LOOKS(c) true
+#endif
+#endif
 
 /* phase */
 #define AWAY 0
@@ -44,8 +58,10 @@ typedef Client {
   byte phase;
   byte behind; /* bit d: d waits, and came before it */
   bit placed, told;
+  bit is_new;  /* makes an attempt without having waited */
   byte slot;
   byte due;    /* rounds until it asks */
+  byte passed; /* so often */
 };
 Client client_[CLIENTS];
 byte losses;
@@ -72,7 +88,7 @@ inline find_free(c) {
     free = !PINNED(c) || j == 0;
     for (k : 0 .. CLIENTS - 1) {
       free = free && !(k != c && HAS(k) && client_[k].slot == j);
-#ifndef PICK_ANY
+#ifdef LEAVES_PINS
       free = free && !(j == 0 && PINNED(k) && !PINNED(c) && IS_BEFORE(k, c))
 #endif
     }
@@ -94,15 +110,7 @@ inline find_blocked(c) {
     :: IS_BEFORE(k, c) && !SHARE(k, c) ->
 #ifdef PERMITS
          free = 1;
-         for (j : 0 .. CLIENTS - 1) {
-#ifdef OWN_COUNTS
-           free = free && !(PINNED(k) && HAS(j) && client_[j].slot == 0)
-#else
-           free = free && !(PINNED(k) && j != c && HAS(j) && client_[j].slot == 0)
-#endif
-         }
-         /* One that is pinned to the other slot does not mind. */
-         free = free && !(PINNED(k) && HAS(c) && C.slot == 1);
+         for (j : 0 .. CLIENTS - 1) { free = free && !(PINNED(k) && j != c && HAS(j) && client_[j].slot == 0) }
          j = 0;
          blocked = blocked || free;
          free = 0
@@ -112,6 +120,13 @@ inline find_blocked(c) {
     :: else
     fi
   }
+  k = 0
+}
+
+/* A newcomer asks only whether anybody waits. */
+inline find_any(c) {
+  blocked = 0;
+  for (k : 0 .. CLIENTS - 1) { blocked = blocked || (k != c && STANDS(k)) }
   k = 0
 }
 
@@ -156,7 +171,7 @@ inline forget(c) {
 }
 
 inline stand(c) {
-  C.phase = WAITS; C.placed = 1; C.slot = 0; C.due = 2
+  C.phase = WAITS; C.placed = 1; C.slot = 0; C.due = 2; C.is_new = 0
 }
 
 /* The first step of an attempt. */
@@ -165,6 +180,7 @@ inline take(c) {
   find_free(c);
   if
   :: C.phase == AWAY ->
+       C.is_new = 1;
        for (EACH_CLIENT(i)) {
          C.behind = C.behind + ((i != c && (client_[i].phase == WAITS || client_[i].phase == TAKING)) << i)
        }
@@ -175,21 +191,35 @@ inline take(c) {
   free = 0; pick = 0
 }
 
-/* Nobody who excludes it and came earlier stands there. */
+#ifdef PERMITS
+#ifdef PINS
+#define EXCLUDE(i, c) (!PINNED(i) || C.slot == 0)
+#else
+#define EXCLUDE(i, c) (!PINNED(i))
+#endif
+#else
+#define EXCLUDE(i, c) (!SHARE(i, c))
+#endif
+
+/* c goes ahead of those who stand there, came earlier and are excluded by it. */
 inline check_order(c) {
   for (EACH_CLIENT(i)) {
-#ifdef PERMITS
-    assert(!(STANDS(i) && IS(C.behind, i) && (!PINNED(i) || C.slot == 0)))
-#else
-    assert(!(STANDS(i) && IS(C.behind, i) && !SHARE(i, c)))
-#endif
+    if
+    :: STANDS(i) && IS(C.behind, i) && EXCLUDE(i, c) ->
+         client_[i].passed++;
+         assert(client_[i].passed <= PASSED)
+    :: else
+    fi
   }
-  i = 0
+  i = 0; C.passed = 0
 }
 
-/* The second: the answer to its question. */
-inline decide(c, looks) {
-  if :: looks -> find_blocked(c) :: else -> blocked = 0 fi;
+/* The second: the answer to a newcomer's question. */
+inline decide(c) {
+  if
+  :: LOOKS(c) && C.is_new -> find_any(c)
+  :: else -> blocked = 0
+  fi;
   if
   :: blocked ->
        stand(c);
@@ -200,7 +230,7 @@ inline decide(c, looks) {
 #ifndef LIVE
        check_order(c);
 #endif
-       C.phase = HOLDS; C.placed = 0; C.behind = 0; C.due = 1;
+       C.phase = HOLDS; C.placed = 0; C.behind = 0; C.due = 1; C.is_new = 0;
        forget(c);
 #ifndef NO_LEAVE_WAKE
        wake()
@@ -223,15 +253,6 @@ inline ask(c) {
   free = 0; blocked = 0; pick = 0
 }
 
-#if defined(BEHIND_ASKS) || defined(NO_BEFORE)
-#define LOOKS(c) (!C.placed)
-#else
-#ifdef NO_WORD
-#define LOOKS(c) (C.placed || c < WRITERS)
-#else
-#define LOOKS(c) true
-#endif
-#endif
 #ifdef LIVE
 #define MAY_ASK (!C.told)
 #define MAY_RELEASE true
@@ -244,7 +265,7 @@ proctype client(byte c) {
   do
   :: d_step { C.phase == AWAY -> take(c) }
   :: d_step { C.phase == WAITS && C.told -> take(c) }
-  :: d_step { C.phase == TAKING -> decide(c, LOOKS(c)) }
+  :: d_step { C.phase == TAKING -> decide(c) }
   :: d_step { C.phase == WAITS && MAY_ASK -> ask(c) }
   :: d_step { C.phase == HOLDS && MAY_RELEASE -> C.phase = AWAY; C.slot = 0; C.due = 0; wake() }
 #if LOSSES > 0

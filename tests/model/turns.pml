@@ -6,22 +6,22 @@
  * may ask at any time: they find the queue, do what each who asks does, and are not followed further. Whoever has held
  * the lock does not come again.
  *
- * A tick is 50 ms. The first in the queue asks every 2 ticks, one of rank r every 5 (r + 1); a place is kept for 8
- * ticks (time-out and margin) beyond that. A woken one has 3 ticks. Messages take no time.
+ * A tick is 50 ms. The first two in the queue ask every 2 ticks, one of rank r every 4 r. A promise is for 8 ticks and
+ * 4 r. A woken one has 3 ticks. Messages take no time.
  *
  * Checked: while a client that lives waits, the lock is free for LIMIT ticks at most.
  *
  * HANG=n DIE=n LOST=n  so many clients hang or die, and so many wake-ups are lost
  * NEWCOMERS  they ask
- * PURGE=n    so many places that are broken or of the dead are removed in one script, and its caller goes on; 0: all
+ * PURGE=n    so many places that are broken or of the dead are removed in one script; 0: all
  * SILENT     the key may end without a word to anybody
- * NEXT=n     whoever wakes the first tells the n places behind it to ask when the first has had its time
+ * Rules that the core does not have: NEXT=n (whoever wakes the first tells the n places behind it to ask when the first
+ *   has had its time)
+ *   FURTHER (the caller of a script that has left some sends it again)
  * Broken rules: RENEWS (each wake-up gives the time again)
  *   NO_TIME (a wake-up does not shorten the promise)
  *   NO_PROMISES (places are removed only where nobody listens)
  *   DEAD_STAY (a place whose client does not listen is not removed for that)
- *   NO_FURTHER (nobody goes on)
- *   LAST_IS_TOLD (the caller does not go on, but the client of the last place is told to ask)
  *   NO_ASKERS (who asks and finds the lock free does not wake the first)
  *   NO_ASKING (waiters rely on being woken) */
 #ifndef CLIENTS
@@ -40,15 +40,15 @@
 #define LOST 0
 #endif
 #ifndef NEXT
-#define NEXT 1
+#define NEXT 0
 #endif
 #ifndef PURGE
 #define PURGE 0
 #endif
 #define LAST (CLIENTS - 1)
 #define WOKEN 3
-#define PACE(rank) ((rank) == 0 -> 2 : 5 * ((rank) + 1))
-#define KEPT 8
+#define PACE(rank) ((rank) <= 1 -> 2 : 4 * (rank))
+#define PROMISE(rank) (8 + 4 * (rank))
 #define OTHER (CLIENTS + 1) /* holds at the start */
 
 /* phase */
@@ -141,14 +141,10 @@ inline wake() {
        }
 #endif
   :: first < CLIENTS && (!HEARS || more) ->
-#ifdef LAST_IS_TOLD
-       i = LAST;
-       do :: i > 0 && !client_[i].placed -> i-- :: else -> break od;
-       asks_within(i, 0)
-#else
-#ifndef NO_FURTHER
+#ifdef FURTHER
        further = 1
-#endif
+#else
+       skip
 #endif
   :: else
   fi
@@ -166,7 +162,7 @@ inline ask(c) {
   purge();
   rank = 0;
   for (i : 0 .. CLIENTS - 1) { rank = rank + (i < c && client_[i].placed) }
-  C.due = PACE(rank); C.promise = PACE(rank) + KEPT;
+  C.due = PACE(rank); C.promise = PROMISE(rank);
   if
   :: lock == 0 && rank == 0 -> attempt(c)
 #ifndef NO_ASKERS
@@ -200,7 +196,7 @@ proctype world() {
   do
   :: d_step { !begun && client_[n].due < PACE(n) -> client_[n].due++ }
   :: d_step { !begun ->
-       client_[n].placed = 1; client_[n].promise = client_[n].due + KEPT;
+       client_[n].placed = 1; client_[n].promise = PROMISE(n) + client_[n].due - PACE(n);
        n++;
        if :: n == CLIENTS -> n = 0; begun = 1 :: else fi }
   :: d_step { begun && lock == OTHER -> lock = 0; purge(); wake(); end_script() }
