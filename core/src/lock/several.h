@@ -1,4 +1,4 @@
-/* A lock of several resources that waits: it has a place in the queues of all of them (rule F.4). */
+/* A lock of several resources that waits: it has a place in the queues of all of them (rule F.3). */
 #ifndef RLK_SEVERAL_H
 #define RLK_SEVERAL_H
 
