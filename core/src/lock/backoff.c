@@ -57,12 +57,16 @@ int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now)
   return free_ns > now ? free_ns : RLK_NEVER;
 }
 
+static int can_ask(const redlock_lock *lock, const struct rlk_node *n, int64_t now)
+{
+  return rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->op.asked), now) == RLK_ASKED;
+}
+
 static int is_able(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
 {
   int64_t patience_ns = rlk_node_patience_ns(n, &lock->op.asked);
   late_ns = late_ns > patience_ns ? late_ns : patience_ns;
-  return rlk_node_can_ask(n, patience_ns, now) == RLK_ASKED && !rlk_node_is_late(n, late_ns, now) &&
-         !rlk_guard_waits(n, now);
+  return can_ask(lock, n, now) && !rlk_node_is_late(n, late_ns, now) && !rlk_guard_waits(n, now);
 }
 
 /* How quick the slowest of the quickest majority is; 0: not known. */
@@ -104,20 +108,23 @@ int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t 
   return able >= lock->engine->quorum;
 }
 
-/* The highest by the rendezvous hash, of all nodes or of those that can be asked and are not slow; another one than
- * `but`. */
-static int highest(const redlock_lock *lock, const struct rlk_key *key, int of_all, int but, int64_t late_ns,
-                   int64_t now)
+/* By the rendezvous hash. */
+static uint64_t rank_of(const struct rlk_node *n, const struct rlk_key *key)
+{
+  const char *name = n->run_id[0] ? n->run_id : n->url.name; /* clients may know a server under different names */
+  uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(key), key->resource_size);
+  return mix(hash(resource, name, strlen(name)));
+}
+
+/* The highest of those nodes, which are bits; -1: there is none. */
+static int highest(const redlock_lock *lock, const struct rlk_key *key, uint64_t of)
 {
   const struct rlk_engine *e = lock->engine;
-  uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(key), key->resource_size);
   uint64_t best = 0;
   int home = -1;
   for (int i = 0; i < e->net.node_count; i++) {
-    const struct rlk_node *n = &e->net.nodes[i];
-    const char *name = n->run_id[0] ? n->run_id : n->url.name; /* clients may know a server under different names */
-    uint64_t rank = mix(hash(resource, name, strlen(name)));
-    if (i != but && (of_all || may_be_home(lock, n, late_ns, now)) && (home < 0 || rank > best)) {
+    uint64_t rank = of >> i & 1 ? rank_of(&e->net.nodes[i], key) : 0;
+    if ((of >> i & 1) && (home < 0 || rank > best)) {
       home = i;
       best = rank;
     }
@@ -127,19 +134,26 @@ static int highest(const redlock_lock *lock, const struct rlk_key *key, int of_a
 
 int rlk_backoff_node(const redlock_lock *lock, struct rlk_key *key, int64_t late_ns, int64_t now)
 {
-  const struct rlk_node *nodes = lock->engine->net.nodes;
-  if (key->home < 0 || key->home_servers != lock->engine->net.servers) {
-    key->home = highest(lock, key, 1, -1, 0, now);
-    key->home_servers = lock->engine->net.servers;
+  const struct rlk_net *net = &lock->engine->net;
+  uint64_t able = 0;
+  if (key->home < 0 || key->home_servers != net->servers) {
+    key->home = highest(lock, key, UINT64_MAX);
+    key->home_servers = net->servers;
   }
-  if (may_be_home(lock, &nodes[key->home], late_ns, now))
+  if (may_be_home(lock, &net->nodes[key->home], late_ns, now))
     return key->home;
-  return highest(lock, key, 0, -1, late_ns, now);
+  for (int i = 0; i < net->node_count; i++)
+    able |= (uint64_t)may_be_home(lock, &net->nodes[i], late_ns, now) << i;
+  return highest(lock, key, able);
 }
 
-int rlk_backoff_second(const redlock_lock *lock, struct rlk_key *key, int first, int64_t late_ns, int64_t now)
+int rlk_backoff_second(const redlock_lock *lock, const struct rlk_key *key, int home, int64_t now)
 {
-  return highest(lock, key, 0, first, late_ns, now);
+  const struct rlk_net *net = &lock->engine->net;
+  uint64_t others = 0;
+  for (int i = 0; i < net->node_count; i++)
+    others |= (uint64_t)(i != home && can_ask(lock, &net->nodes[i], now)) << i;
+  return highest(lock, key, others);
 }
 
 int64_t rlk_backoff_round_trip_ns(const struct rlk_engine *e)

@@ -173,10 +173,10 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
   return RLK_TURN_WAIT;
 }
 
-/* Clients that find other nodes late have other homes: they meet on the second node. */
+/* Clients that find home late have the same two nodes, the other way round. */
 static void choose_second(redlock_lock *lock, int home, int64_t now)
 {
-  int second = rlk_backoff_second(lock, lock->key, home, RLK_LATE_NS, now);
+  int second = rlk_backoff_second(lock, lock->key, home, now);
   if (second >= 0 && now < lock->engine->peers[second].queue_again_ns)
     second = -1;
   if (lock->wait.home != home && lock->wait.home != second)
@@ -430,6 +430,13 @@ static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
   return lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
+/* Another node than home has woken it. Home does, too, unless somebody stands before it there. */
+static void ask_soon(redlock_lock *lock, int64_t now)
+{
+  if (lock->op.phase == RLK_SLEEPING && now + ASK_MIN_NS < lock->attempt.wake_ns)
+    sleep_until(lock, now + ASK_MIN_NS);
+}
+
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
 {
   uint64_t number;
@@ -444,6 +451,8 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
     return NULL;
   if (lock->key->count > 1)
     turn = rlk_several_woken(lock, node, !strchr(text, '!'), now);
+  else if (node != lock->wait.home)
+    ask_soon(lock, now);
   else if (!strchr(text, '?'))
     turn = hear(lock, !strchr(text, '!'), now);
   else if (lock->op.phase == RLK_SLEEPING)

@@ -157,13 +157,26 @@ def asked_since(node, calls):
     return node.calls("zrank") > calls
 
 
-def test_a_node_much_slower_than_the_others_has_no_queue(nodes, home_of_r, proxies, held, queued):
-    """Its answers would set the pace of the lock."""
-    slow = proxies[nodes.nodes.index(home_of_r)]
-    slow.delay(down_ms=100)
+def test_one_much_slower_than_the_others_is_not_home(nodes, home_of_r, proxies, held, queued):
+    """Its answers would set the pace of the lock. Waiters stand there, too, for those to whom it is home."""
+    proxies[nodes.nodes.index(home_of_r)].delay(down_ms=100)
     turns, _ = queued(3, urls=[proxy.url for proxy in proxies])
-    assert home(nodes) is not home_of_r
+    _, second, third, *_ = in_order(nodes)
+    calls = second.calls("zrank")
+    eventually(lambda: asked_since(second, calls), 20, "the first asks the next node whose turn it is")
+    assert members(home_of_r) and not members(third)
     turns.serve(held)  # although the holder is not aware of it
+
+
+def test_one_that_finds_home_slow_stands_in_the_same_order(nodes, home_of_r, proxies, held, make_client):
+    """Each hears later of a release than those behind it do."""
+    for proxy in proxies:
+        proxy.delay(down_ms=100 if nodes.nodes[proxies.index(proxy)] is home_of_r else 2)
+    turns = Turns(nodes)
+    for number, urls in enumerate([[proxy.url for proxy in proxies], nodes.urls, nodes.urls]):
+        turns.wait(number, make_client(urls, **LONG).lock())
+        places_be(nodes, number + 1)
+    turns.serve(held)
 
 
 def test_a_node_that_is_quick_again_is_home_again(nodes, home_of_r, proxies, held, queued):
