@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 from testing import Cluster, Proxy, eventually
+from waiters import in_order
 
 RESOURCE = "bench:000000"  # what the program contend locks
 DEAD = 12
@@ -14,9 +15,9 @@ CANDIDATES = 12
 TTL_MS = 2000
 
 
-def queue_of(cluster: Cluster, resource: str) -> Any:
-    """The node that has the queue, or None."""
-    return next((node for node in cluster if node.command("EXISTS", "libredlock:q:" + resource)), None)
+def waiting(cluster: Cluster, resource: str) -> int:
+    """Each stands on two nodes."""
+    return sum(node.command("ZCARD", "libredlock:q:" + resource) for node in cluster) // 2
 
 
 def beside_one_that_cannot_win(cluster: Cluster, contend: List[str], measure: Callable[[Any], Dict[str, float]]
@@ -36,13 +37,8 @@ def beside_one_that_cannot_win(cluster: Cluster, contend: List[str], measure: Ca
             node.command("DEL", "libredlock:f:" + RESOURCE)
 
 
-def home_number(cluster: Cluster, contend: List[str]) -> int:
-    program = subprocess.Popen([*contend, "--processes", "4"], stdout=subprocess.DEVNULL)
-    try:
-        home = eventually(lambda: queue_of(cluster, RESOURCE), 20)
-        return list(cluster).index(home)
-    finally:
-        program.wait()
+def home_number(cluster: Cluster) -> int:
+    return list(cluster).index(in_order(cluster, RESOURCE.encode())[0])
 
 
 def behind(cluster: Cluster, number: int, delay_ms: float, contend: Callable[[str], List[str]],
@@ -64,7 +60,7 @@ def after_death(cluster: Cluster, redlock: Path, wake: str) -> Dict[str, float]:
     waiters = []
     for number in range(DEAD + 1):
         waiters.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL))
-        eventually(lambda: sum(node.command("ZCARD", "libredlock:q:" + name) for node in cluster) == number + 1, 20)
+        eventually(lambda: waiting(cluster, name) == number + 1, 20)
     for node in cluster:  # its last renewal
         node.command("PEXPIRE", name, TTL_MS)
     end = time.monotonic() + TTL_MS / 1000
@@ -87,7 +83,7 @@ def hand_overs(cluster: Cluster, redlock: Path) -> Dict[str, float]:
     for number in range(CANDIDATES):
         candidates.append(subprocess.Popen([*lead, "date", "+%s%N"], env=env, stdin=subprocess.DEVNULL,
                                            stdout=subprocess.PIPE, text=True))
-        eventually(lambda: sum(node.command("ZCARD", "libredlock:q:" + name) for node in cluster) == number + 1, 20)
+        eventually(lambda: waiting(cluster, name) == number + 1, 20)
     first.stdin.close()
     led = sorted(int(candidate.communicate()[0]) for candidate in candidates)
     first.wait()

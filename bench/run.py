@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
+sys.path.append(str(ROOT / "tests"))
 import order  # noqa: E402
 from machine import idlest_core, machine, on_two_cores  # noqa: E402
 from testing import Cluster, Tls  # noqa: E402
@@ -537,7 +538,7 @@ class Bench:
         def with_nodes(urls: str) -> List[str]:
             return [urls if word == cluster.nodes_env else word for word in [*contend, *time_ms, "--processes", "4"]]
 
-        home = order.home_number(cluster, [*contend, "--milliseconds", "1000"])
+        home = order.home_number(cluster)
         runs = interleaved(self.few_rounds, {
             "alone": lambda: output_of([*contend, *time_ms, "--processes", "4"]),
             "beside": lambda: order.beside_one_that_cannot_win(cluster, [*contend, *time_ms], output_of),
