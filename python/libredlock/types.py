@@ -91,8 +91,8 @@ class LockOptions(TypedDict, total=False):
     retry_jitter: float
     """How much of each pause is random: 0 none of it, 1 all of it. Default: 1.0. Allowed: 0 to 1."""
     queue: bool
-    """Waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; if
-    false, each retries after a random pause. Default: True. Allowed: True or False."""
+    """Waiters queue and are served in order, so a wait that is shorter than the queue never wins; if false, each
+    retries after a random pause. Default: True. Allowed: True or False."""
     fence: bool
     """Give every acquisition of a resource a larger number than the one before, for stores that reject smaller ones.
     Default: False. Allowed: True or False."""
