@@ -7,6 +7,7 @@ from typing import Any
 from ._core import lib
 from ._errors import Busy, RedlockError
 from ._facts import ADOPTED, FREE, HELD, LOST, Facts
+from ._native import text
 from ._process import generation
 from ._queue import LEAVING, Ticket, first, holder, leave
 
@@ -55,6 +56,9 @@ class Shared(Facts):
         holding = holder(self._line)
         if holding is not None and holding.owner is self._client._current():
             warn_of_itself(self._sharer, repr(self._resource))
+
+    def _wait_option_ms(self) -> int:
+        return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
 
     def _is_unnamed(self, failure: RedlockError) -> bool:
         """Whether a single attempt has found a holder without asking for its name."""

@@ -189,9 +189,6 @@ class LockBase(Shared):
     def _stop_waiting(self) -> None:
         lib.redlock_lock_cancel(self._handle)
 
-    def _wait_option_ms(self) -> int:
-        return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
-
     def _adopt(self, token: str) -> Ticket:
         if not isinstance(token, str):
             raise TypeError(f"token={token!r}: takes a str, as detach() gives it")
