@@ -107,7 +107,7 @@ static int is_home(const struct rlk_node *n, struct rlk_key *key, int part, int 
 struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home)
 {
   int64_t most_ns = rlk_listener_is_ready(home) ? RLK_STEP_MAX_NS : RLK_POLL_MAX_NS;
-  return (struct rlk_promise){(2 * RLK_ASK_NS + rlk_node_patience_ns(home, &lock->op.asked) + GRACE_NS) / 1000,
+  return (struct rlk_promise){(RLK_ASK_NS + rlk_node_patience_ns(home, &lock->op.asked) + GRACE_NS) / 1000,
                               RLK_STEP_NS / 1000, most_ns / 1000};
 }
 
@@ -123,6 +123,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
 {
   struct rlk_key *key = rlk_key_alone(lock->key, wish->part);
   struct rlk_promise promise = rlk_promise_of(lock, n);
+  int64_t spare_us = wish->row == &rlk_row_spare_place ? RLK_ASK_NS / 1000 : 0; /* it is asked for less often */
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
   int is_of_several = lock->wait.place.is_of_several;
   struct rlk_out out;
@@ -130,7 +131,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
     return -1;
   put_place(&out, &lock->wait.place, n->index);
   rlk_out_number(&out, waited_us);
-  rlk_out_number(&out, promise.first_us);
+  rlk_out_number(&out, promise.first_us + spare_us);
   rlk_out_number(&out, promise.step_us);
   rlk_out_number(&out, promise.steps_max_us);
   rlk_out_number(&out, woken_us(n->net));

@@ -40,7 +40,7 @@ enum { RLK_LAYOUT_STRING, RLK_LAYOUT_HASH };
   X(RETRY_JITTER, "retry_jitter", FLOAT, "", "1.0", 0, 1, "", BOTH,                                                    \
     "how much of each pause is random: 0 none of it, 1 all of it")                                                     \
   X(QUEUE, "queue", BOOL, "", "true", 0, 1, "", BOTH,                                                                  \
-    "waiters queue and are served in order, so a wait that is shorter than the queue never wins; if "      \
+    "waiters queue and are served in order, so a wait that is shorter than the queue never wins; if "                  \
     "false, each retries after a random pause")                                                                        \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a queued waiter is notified that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
