@@ -62,9 +62,11 @@ def freeze_promises(nodes, resource="r"):
 
 
 def places(nodes, key=QUEUE):
-    """Who waits, in the order of the queue; who stands on two nodes does so once."""
+    """Who waits, by arrival; who stands on two nodes does so once, and arrived at the earlier of both times."""
     found = {}
     for node in in_order(nodes):
         for place in members(node, key):
-            found.setdefault(waiter_of(place), place)
-    return list(found.values())
+            with kit:
+                arrival = float(node.command("ZSCORE", key, place) or "inf")
+            found[waiter_of(place)] = min(found.get(waiter_of(place), (arrival, place)), (arrival, place))
+    return [place for _, place in sorted(found.values())]

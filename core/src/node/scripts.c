@@ -104,7 +104,9 @@
   QUEUE("ARGV[7]", "ARGV[6]") \
   "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
   "local digit=tonumber(me:sub(-1))\n" \
-  "gone(me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1))\n" \
+  "local other=me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1)\n" \
+  "gone(other)\n" \
+  "if open then gone('o'..other) end\n" \
   "local since,at=redis.call('ZSCORE',Q,me),tonumber(ARGV[8]) or now-ARGV[2]\n" \
   "if not since or at<tonumber(since) then redis.call('ZADD',Q,string.format('%.0f',at),me) end\n" \
   "if open then\n" \
@@ -170,7 +172,7 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "a541004d46e8b38cfe7d988e78344d7bbda3a597", .bit = RLK_SCRIPT_ASK},
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "fdd0cc850d34d75d70bd346ea23d88a5af4e28d2", .bit = RLK_SCRIPT_ASK},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "b471be387942f1c8f31f49aca9a6eafe60098bd9",
                           .bit = RLK_SCRIPT_HAND_OVER},
   rlk_script_leave = {.text = LEAVE_TEXT, .hash = "77aa53c3dedec56ee9f555a0c74b5b2a70e68415", .bit = RLK_SCRIPT_LEAVE},
