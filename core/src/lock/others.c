@@ -56,16 +56,21 @@ int rlk_others_are_ahead(const redlock_lock *lock)
   return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !rlk_has_place(lock) && rlk_queue_is_used(lock);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
 /* One node says whether others wait; it need not be among the fastest: it has a few round trips from when it
  * was asked, and a moment from now on, since its answer may stand right behind its vote. A lease that was granted
  * slowly is not made shorter by that. */
 static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t by_ns = lock->round.asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
-  int64_t longest_ns = lock->op.asked.lease_ns / 20 < 20 * MS ? lock->op.asked.lease_ns / 20 : 20 * MS;
+  int64_t longest_ns = smaller(lock->op.asked.lease_ns / 20, 20 * MS);
   if (by_ns < now + MS)
     by_ns = now + MS;
-  return by_ns < now + longest_ns ? by_ns : now + longest_ns;
+  return smaller(by_ns, now + longest_ns);
 }
 
 /* A lock that others may share is not won without that word: readers that come would pass a writer for ever. It waits
@@ -80,7 +85,8 @@ int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
   if (lock->others.are_waiting || (!lock->others.asked && !must_know(lock)))
     return 0;
   if (!lock->others.until_ns)
-    lock->others.until_ns = must_know(lock) ? now + RLK_LATE_NS : knows_by_ns(lock, now);
+    lock->others.until_ns =
+        must_know(lock) ? now + smaller(RLK_LATE_NS, lock->op.asked.lease_ns / 4) : knows_by_ns(lock, now);
   return now < lock->others.until_ns;
 }
 

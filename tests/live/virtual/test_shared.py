@@ -387,3 +387,13 @@ def test_a_full_server_keeps_what_it_has(nodes, make_client):
         for node in nodes:
             node.command("CONFIG", "SET", "maxmemory", "0")
     eventually(lambda: types(nodes) == types(nodes, "w") == ["none"] * 5, 20, "no key is left")
+
+
+def test_a_short_lease_outlasts_the_question_who_waits(make_cluster, make_client):
+    """A node that is being connected to may have the queue."""
+    nodes = make_cluster(3)
+    nodes[2].stop()
+    client = make_client(nodes.urls, settle=False, node_timeout_ms=50)
+    lock = client.lock("r", shared="true", ttl_ms="200")
+    assert lock.acquire(5000) == OK
+    assert lock.attempts == 1
