@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -40,9 +39,10 @@ static void begin_together(void)
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
-static void host(void)
+static void host(int number)
 {
-  redlock_lock *lock = subject_lock(client, 0), *other = subject_lock(client, 1 + (unsigned)getpid());
+  redlock_lock *lock = subject_lock(client, 0), *other = subject_lock(client, 1 + (unsigned)number);
+  prctl(PR_SET_TIMERSLACK, 1);
   if (redlock_lock_acquire(other, 60000) != REDLOCK_OK || redlock_lock_release(other) != REDLOCK_OK)
     shared->failed++;
   for (int round = 1; round <= rounds; round++) {
@@ -108,21 +108,11 @@ int main(int argc, char **argv)
                                    .children = children,
                                    .doc = "Hosts that try to take one lock at once, through libredlock."};
   client = redlock_client_new();
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (client == NULL || shared == MAP_FAILED)
+  shared = shared_memory(sizeof *shared);
+  if (client == NULL)
     die("no memory");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
-  for (int i = 0; i < hosts; i++) {
-    pid_t child = fork();
-    if (child < 0)
-      die("fork failed");
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, 9);
-      prctl(PR_SET_TIMERSLACK, 1);
-      host();
-      _exit(0);
-    }
-  }
+  fork_each(hosts, host);
   measure();
   for (int i = 0; i < hosts; i++)
     wait(NULL);

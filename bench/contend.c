@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -51,8 +50,11 @@ static void hold(struct share *share, int shares, int64_t wait_ns)
   (*mine)--;
 }
 
-static void contend(struct share *share, int shares)
+static void contend(int number)
 {
+  struct share *share = &shared->of[number];
+  int shares = number < readers;
+  prctl(PR_SET_TIMERSLACK, 1);
   redlock_lock *lock = subject_lock(client, 0);
   if (redlock_lock_set(lock, "shared", shares ? "true" : "false") != REDLOCK_OK)
     die("a lock cannot be shared");
@@ -148,21 +150,11 @@ int main(int argc, char **argv)
                                    .children = children,
                                    .doc = "Processes that contend for one resource, through libredlock."};
   client = redlock_client_new();
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (client == NULL || shared == MAP_FAILED)
+  shared = shared_memory(sizeof *shared);
+  if (client == NULL)
     die("no memory");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
-  for (int i = 0; i < processes; i++) {
-    pid_t child = fork();
-    if (child < 0)
-      die("fork failed");
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, 9);
-      prctl(PR_SET_TIMERSLACK, 1);
-      contend(&shared->of[i], i < readers);
-      _exit(0);
-    }
-  }
+  fork_each(processes, contend);
   while (shared->ready < processes)
     pause_us(1000);
   shared->end_ns = now_ns() + measure_ms * 1000000;

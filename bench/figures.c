@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/prctl.h>
+#include <sys/mman.h>
 
 int64_t now_ns(void)
 {
@@ -160,4 +162,26 @@ void figures_print(struct figures *figures, const char *more)
          seconds_between(figures->usage_begin.ru_utime, usage.ru_utime),
          seconds_between(figures->usage_begin.ru_stime, usage.ru_stime), figures->rss_begin_kb, rss_end_kb,
          usage.ru_maxrss, more);
+}
+
+void *shared_memory(size_t size)
+{
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    die("no memory");
+  return memory;
+}
+
+void fork_each(int count, void (*work)(int number))
+{
+  for (int i = 0; i < count; i++) {
+    pid_t child = fork();
+    if (child < 0)
+      die("fork failed");
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, 9);
+      work(i);
+      _exit(0);
+    }
+  }
 }

@@ -33,6 +33,12 @@ int64_t now_ns(void);
 long rss_kb(void);
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Memory that the processes forked after this share; it is zero. */
+void *shared_memory(size_t size);
+
+/* Calls work with each number below count, in a process of its own that ends with it, or with this process. */
+void fork_each(int count, void (*work)(int number));
+
 /* A whole number from `low` to `high`, or a usage error that names the option. */
 int64_t parse_number(struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high);
 

@@ -4,8 +4,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,22 +126,13 @@ static void await_the_turn_of(int number)
     die("a turn does not come");
 }
 
-static void fork_lines(void)
+static void be_a_line(int number)
 {
-  for (int i = 0; i < processes; i++) {
-    pid_t child = fork();
-    if (child < 0)
-      die("fork failed");
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, 9);
-      wait_in_line(&shared->of[i]);
-      await_the_turn_of(i);
-      make_cycles(locks[0]);
-      pass_the_turn_to(i + 1);
-      await_the_turn_of(i); /* the end of a process costs as much as a lock: no process ends yet */
-      _exit(0);
-    }
-  }
+  wait_in_line(&shared->of[number]);
+  await_the_turn_of(number);
+  make_cycles(locks[0]);
+  pass_the_turn_to(number + 1);
+  await_the_turn_of(number); /* the end of a process costs as much as a lock: no process ends yet */
 }
 
 /* How long as many cycles take as there were waiters, on the same lock: each process in turn makes those of its own. */
@@ -209,14 +198,14 @@ int main(int argc, char **argv)
                                    .children = children,
                                    .doc = "Waiters on a lock that another process holds, through libredlock."};
   client = redlock_client_new();
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (client == NULL || shared == MAP_FAILED)
+  shared = shared_memory(sizeof *shared);
+  if (client == NULL)
     die("no memory");
   for (int i = 0; i <= PROCESSES_MAX; i++)
     if (pipe(turn[i]) != 0)
       die("no pipe");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
-  fork_lines();
+  fork_each(processes, be_a_line);
   redlock_lock *held = subject_lock(client, 0);
   if (redlock_lock_set(held, "ttl_ms", "600000") != REDLOCK_OK || redlock_lock_acquire(held, 60000) != REDLOCK_OK)
     die("the lock cannot be held");
