@@ -47,7 +47,8 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     struct rlk_node *n = &e->net.nodes[i];
     rlk_ask_not(n, claim);
     int flags = claim->node[i].flags;
-    int wanted = (flags & RLK_MAY_HOLD) || claim->hands_over == i || (strict && (flags & RLK_ANSWERED_BUSY));
+    int stands = claim->hands_over != -1 && (claim->hands_over == i || (claim->place.at >> i & 1));
+    int wanted = (flags & RLK_MAY_HOLD) || stands || (strict && (flags & RLK_ANSWERED_BUSY));
     claim->node[i].counts_until_ns = 0;
     if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
         rlk_ask_delete(n, claim, round, now) != 0)

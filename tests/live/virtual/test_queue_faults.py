@@ -10,7 +10,7 @@ from helpers import Call, Pulse, spin
 from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places, places_be, stand_before, warnings
 from rl import BUSY, LOST, OK, lapsing
 from testing import eventually
-from waiters import PROMISES, QUEUE, members, subscribers, time_of
+from waiters import PROMISES, QUEUE, in_order, members, subscribers, time_of
 
 
 def promised_by(node, places):
@@ -295,3 +295,19 @@ def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
     assert max(map(attempts, clients[1:])) <= 10 + 2 * (now_ms() - began_ms) / 1000
     assert held_elsewhere.release() == OK
     assert sorted(turns.end()) == list(range(8))  # who tries at that moment may be faster than the first
+
+
+def test_a_release_leaves_the_queue_of_a_node_that_did_not_grant(nodes, make_client):
+    """The second of those on which it stands has a leftover of somebody else."""
+    second = in_order(nodes)[1]
+    occupy([second], ttl_ms=600000)
+    held = make_client(nodes.urls, **LONG).lock()
+    assert held.acquire(GENEROUS_WAIT_MS) == OK
+    client = make_client(nodes.urls, **LONG)
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: members(second), 20, "it stands there, too")
+    assert held.release() == OK
+    spin(client, lambda: lock.status == OK, BEFORE_LAPSE_S)
+    assert lock.release() == OK
+    spin(client, lambda: not places(nodes), 20, "its places are given back")
