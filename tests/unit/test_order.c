@@ -1,7 +1,7 @@
 /* When a waiter makes an attempt: when it is the first and the lock is free, and not before. */
 #include "lock_world.h"
 
-enum { VAIN_MAX_MS = 100, FREE = -2 }; /* as core/src/lock/queue.c and PTTL have it */
+enum { VAIN_MAX_MS = 100, WOKEN_MS = 150, FREE = -2 }; /* as core/src/lock/queue.c and PTTL have it */
 
 static int begin_waiting(void **state)
 {
@@ -66,6 +66,18 @@ static void those_behind_leave_it_to_the_first(void **state)
   }
 }
 
+/* One before it may have been woken, and hang. */
+static void those_behind_come_back_soon_while_nobody_takes_it(void **state)
+{
+  (void)state;
+  for (int i = 0; i < NODES; i++)
+    client->engine.net.nodes[i].lines[2].state = RLK_NODE_READY; /* it listens */
+  placed(9, 20000);
+  ask_again();
+  placed(9, FREE);
+  assert_in_range((lock->op.timer.at_ns - now_ns) / MS, WOKEN_MS, 2 * WOKEN_MS);
+}
+
 /* Others hold it, though home says that it is free. */
 static void each_attempt_in_vain_doubles_the_pause(void **state)
 {
@@ -108,6 +120,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(the_first_takes_what_is_free_at_once),
       TEST(those_behind_leave_it_to_the_first),
+      TEST(those_behind_come_back_soon_while_nobody_takes_it),
       TEST(each_attempt_in_vain_doubles_the_pause),
       TEST(an_answer_that_it_is_held_ends_the_pauses),
   };

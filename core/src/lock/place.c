@@ -11,7 +11,6 @@
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
 #define CHANNEL_PREFIX "libredlock:w:"
-#define WOKEN_NS (150 * RLK_NS_PER_MS)
 #define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
@@ -94,7 +93,7 @@ static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_scrip
 static int64_t woken_us(struct rlk_net *net)
 {
   int64_t trips_ns = 3 * rlk_backoff_round_trip_ns(rlk_engine_of(net));
-  return (trips_ns > WOKEN_NS ? trips_ns : WOKEN_NS) / 1000;
+  return (trips_ns > RLK_WOKEN_NS ? trips_ns : RLK_WOKEN_NS) / 1000;
 }
 
 /* Of one of several resources, as far as that is known. */

@@ -17,6 +17,7 @@ struct rlk_promise {
 #define RLK_STEP_NS (200 * RLK_NS_PER_MS)      /* waiters ask again less often the more waiters stand before them, */
 #define RLK_STEP_MAX_NS (4000 * RLK_NS_PER_MS) /* but at least this often, */
 #define RLK_POLL_MAX_NS (1000 * RLK_NS_PER_MS) /* or this often without push */
+#define RLK_WOKEN_NS (150 * RLK_NS_PER_MS)     /* a woken waiter has so long to ask */
 #define RLK_ASK_NS (100 * RLK_NS_PER_MS)       /* the next in turn asks this often, beside the push */
 struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home);
 

@@ -248,13 +248,15 @@ static void note_key(redlock_lock *lock, int64_t until_ns)
     lock->wait.in_vain = 0;
 }
 
-/* When it asks again: after a pause, or when the key ends that is there now. Those behind leave a moment to those
- * before them. */
+/* When it asks again: after a pause, when the key ends that is there now, or when the time of one is over that has been
+ * woken and has not taken what is free. Those behind leave a moment to those before them. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  int64_t at_ns = now + pause_ns(lock, now), end_ns = RLK_NEVER;
-  if (until_ns && until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
-    end_ns = until_ns + MS + (is_next(lock) ? 0 : within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS));
+  int64_t at_ns = now + pause_ns(lock, now), moment_ns = within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
+  int64_t end_ns = until_ns ? until_ns : now + RLK_WOKEN_NS;
+  if (until_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
+    return at_ns;
+  end_ns += MS + (is_next(lock) ? 0 : moment_ns);
   return end_ns < at_ns ? end_ns : at_ns;
 }
 
