@@ -2,6 +2,7 @@
 import os
 import signal
 
+import rl
 from helpers import python
 from rl import OK
 from testing import eventually
@@ -46,3 +47,14 @@ def test_one_thread_renews_for_all(nodes, make_client):
     for lock in locks:
         assert lock.acquire() == OK
     assert len(set(os.listdir("/proc/self/task")) - before) <= 1
+
+
+def test_clients_are_opened_beside_the_renewal_thread(nodes, make_client):
+    """The thread goes through all clients of the process, those that are just being opened, too."""
+    renewing = make_client(nodes.urls, renew="true", ttl_ms=1500, node_timeout_ms=100, min_validity_ms=1)
+    locks = [renewing.lock("r%d" % i) for i in range(100)]
+    for _ in range(300):
+        if locks and locks[-1].acquire() == OK:
+            locks.pop()
+        with rl.opened(nodes.urls):
+            pass

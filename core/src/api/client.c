@@ -88,10 +88,6 @@ static int prepare(redlock_client *c, struct rlk_text *why)
   error = rlk_client_init_tls(c, why);
   if (error != REDLOCK_OK)
     return error;
-  if (!net->env.stepped && rlk_registry_add(c) != REDLOCK_OK) {
-    rlk_text_add(why, "no fork handler could be installed");
-    return REDLOCK_INTERNAL;
-  }
   if (rlk_events_init(&net->events) != 0 || rlk_timers_reserve(&net->timers, 2 * net->node_count) != 0) {
     rlk_text_add(why, "out of memory");
     return REDLOCK_NO_MEMORY;
@@ -149,19 +145,24 @@ int redlock_client_open_to_look(redlock_client *c)
 int rlk_client_open(redlock_client *c, int looks)
 {
   struct rlk_text why;
-  int status;
+  int status, survives_fork;
   int64_t now;
   if (!c)
     return REDLOCK_INVALID;
+  survives_fork = c->engine.net.env.stepped || rlk_registry_add(c) == REDLOCK_OK;
   pthread_mutex_lock(&c->mutex);
   why = rlk_text_in(c->message, sizeof c->message);
   status = check_open(c, &why);
-  pthread_mutex_unlock(&c->mutex);
+  if (status == REDLOCK_OK && !survives_fork) {
+    rlk_text_add(&why, "no fork handler could be installed");
+    status = REDLOCK_INTERNAL;
+  }
   if (status == REDLOCK_OK)
-    status = prepare(c, &why); /* takes the registry's mutex, which comes before the client's */
-  if (status != REDLOCK_OK)
+    status = prepare(c, &why);
+  if (status != REDLOCK_OK) {
+    pthread_mutex_unlock(&c->mutex);
     return status;
-  pthread_mutex_lock(&c->mutex);
+  }
   now = rlk_client_now(c);
   c->engine.quorum = rlk_quorum(c->engine.net.node_count);
   rlk_wheel_init(&c->engine.wheel, now);
