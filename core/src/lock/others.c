@@ -9,7 +9,8 @@
 
 #define MS RLK_NS_PER_MS
 #define CONTENDED_NS (2000 * MS)
-#define ALONE_NS (20 * MS) /* nobody is asked for so long after the last answer that nobody waits */
+#define KNOWS_WITHIN_NS (20 * MS) /* one node says whether others wait; it need not be among the fastest */
+#define ALONE_NS (20 * MS)        /* nobody is asked for so long after the last answer that nobody waits */
 
 /* A handle that re-acquires without contention skips the queue. */
 static int is_alone(const redlock_lock *lock, int64_t now)
@@ -61,18 +62,6 @@ static int64_t smaller(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-/* One node says whether others wait; it need not be among the fastest: it has a few round trips from when it
- * was asked, and a moment from now on, since its answer may stand right behind its vote. A lease that was granted
- * slowly is not made shorter by that. */
-static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
-{
-  int64_t by_ns = lock->round.asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
-  int64_t longest_ns = smaller(lock->op.asked.lease_ns / 20, 20 * MS);
-  if (by_ns < now + MS)
-    by_ns = now + MS;
-  return smaller(by_ns, now + longest_ns);
-}
-
 /* A lock that others may share is not won without that word: readers that come would pass a writer for ever. It waits
  * for the connection, too, unless the node is known to be away. */
 static int must_know(const redlock_lock *lock)
@@ -82,11 +71,12 @@ static int must_know(const redlock_lock *lock)
 
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
 {
+  int64_t lease_ns = lock->op.asked.lease_ns;
   if (lock->others.are_waiting || (!lock->others.asked && !must_know(lock)))
     return 0;
   if (!lock->others.until_ns)
     lock->others.until_ns =
-        must_know(lock) ? now + smaller(RLK_LATE_NS, lock->op.asked.lease_ns / 4) : knows_by_ns(lock, now);
+        now + (must_know(lock) ? smaller(RLK_LATE_NS, lease_ns / 4) : smaller(KNOWS_WITHIN_NS, lease_ns / 20));
   return now < lock->others.until_ns;
 }
 

@@ -217,6 +217,19 @@ def test_newcomer_answered_last_by_home_queues_last(nodes, home_of_r, make_clien
     assert home_of_r.calls("zrank") > asked, "it took a place before it took the lock"
 
 
+def test_newcomer_a_little_further_from_home_queues_last(nodes, home_of_r, proxies, make_client):
+    """Home's word is awaited for 20 ms, however near the other nodes are."""
+    proxies[nodes.nodes.index(home_of_r)].delay(down_ms=8)
+    lock = make_client([proxy.url for proxy in proxies], **LONG).lock()
+    assert lock.acquire(0) == lock.release() == OK
+    stand_before(home_of_r, promise_us=2000000)
+    began_ms = now_ms()
+    spin(lock.client, lambda: now_ms() - began_ms > 50)  # that nobody waited is no news any more
+    asked = home_of_r.calls("zrank")
+    assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
+    assert home_of_r.calls("zrank") > asked, "it took a place before it took the lock"
+
+
 def test_one_attempt_takes_a_free_lock_and_leaves_no_place(nodes, home_of_r, make_client):
     stand_before(home_of_r, promise_us=50000000)
     before = places(nodes)
