@@ -53,7 +53,7 @@ def contenders(nodes):
     def make(rule):
         for broken in ("0", rule):
             made.append(Party("c", nodes, environment=faces.environment(BROKEN, REDLOCK_TEST_MUTANT=broken),
-                              retry_count=0, ttl_ms=LONG_MS))
+                              retry_count=0, ttl_ms=LONG_MS, node_timeout_ms=1000))
         return made
 
     yield make

@@ -2,18 +2,21 @@
  * the lease has lapsed ("lapsed") or is shorter than min_validity_ms ("short"): its call must not return that lock. Nor
  * may it where the client has been drained meanwhile, while the lease still ran ("drained") or after it ("left"), or is
  * about to give the lock back ("leaving"): then it must neither return OK nor begin anew. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
 
 static redlock_lock *driving, *late;
-static atomic_int kept, go, taken, returned;
-static _Thread_local int leaves_now;
+static atomic_int keeps, kept, go, taken, returned;
+static _Thread_local int leaves_now, is_taker;
 
 static void pause_ms(int ms)
 {
@@ -21,8 +24,19 @@ static void pause_ms(int ms)
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
+/* The thread that waits is kept where it holds no mutex of the library. */
+static int is_kept(void)
+{
+  if (!is_taker || !atomic_load(&keeps) || atomic_load(&go))
+    return 0;
+  atomic_store(&kept, 1);
+  while (!atomic_load(&go))
+    pause_ms(1);
+  return 1;
+}
+
 /* In place of the C library's, for the shared library too. drain sleeps until there is no driver, before it gives
- * the locks back: the thread that was kept comes then. */
+ * the locks back: the thread that was kept comes then. A thread that waits sleeps in one of the other two. */
 #pragma GCC visibility push(default)
 
 int nanosleep(const struct timespec *time, struct timespec *left)
@@ -35,14 +49,39 @@ int nanosleep(const struct timespec *time, struct timespec *left)
   return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left) == 0 ? 0 : -1;
 }
 
+long syscall(long number, ...)
+{
+  static long (*real)(long, ...);
+  long words[6];
+  va_list list;
+  if (number == SYS_futex && is_kept())
+    return 0;
+  va_start(list, number);
+  for (int i = 0; i < 6; i++)
+    words[i] = va_arg(list, long);
+  va_end(list);
+  if (!real)
+    *(void **)&real = dlsym(RTLD_NEXT, "syscall");
+  return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict limit)
+{
+  (void)condition;
+  (void)limit;
+  pthread_mutex_unlock(mutex);
+  if (!is_kept())
+    pause_ms(1);
+  pthread_mutex_lock(mutex);
+  return 0;
+}
+
 #pragma GCC visibility pop
 
-static void keep(int number)
+static void interrupt(int number)
 {
-  (void)number;
-  atomic_store(&kept, 1);
-  while (!atomic_load(&go))
-    pause_ms(1);
+  (void)number; /* a thread that sleeps returns once */
 }
 
 static void *drive(void *argument)
@@ -53,6 +92,7 @@ static void *drive(void *argument)
 
 static void *take(void *argument)
 {
+  is_taker = 1;
   atomic_store(&taken, redlock_lock_acquire(late, -1));
   atomic_store(&returned, 1);
   return argument;
@@ -142,10 +182,10 @@ int main(int argc, char **argv)
   driver = start_refused(drive, driving);
   taker = start_refused(take, late);
 
-  signal(SIGUSR1, keep);
-  pthread_kill(taker, SIGUSR1);
-  while (!atomic_load(&kept))
-    pause_ms(1);
+  CHECK(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = interrupt}, NULL) == 0); /* no SA_RESTART */
+  atomic_store(&keeps, 1);
+  for (; !atomic_load(&kept); pause_ms(1))
+    pthread_kill(taker, SIGUSR1);
   CHECK_OK(second, redlock_lock_release(second));
   while (redlock_lock_state(late) != REDLOCK_STATE_HELD)
     pause_ms(1);

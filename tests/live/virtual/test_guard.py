@@ -212,7 +212,7 @@ def test_an_extension_counts_no_node_that_may_not_vote(make_cluster, guarded):
 def test_an_adopted_token_counts_where_the_marker_is_as_it_was(make_cluster, guarded):
     """Somebody has set it where this client does not know yet that keys were lost."""
     servers = make_cluster(3).nodes
-    lock = guarded(servers, outage_wait_ms=500).lock()
+    lock = guarded(servers, outage_wait_ms=500, node_timeout_ms=750).lock()
     token = "0123456789" * 4
     lock.adopt(token)
     servers[0].flush()
