@@ -6,8 +6,8 @@
  * may ask at any time: they find the queue, do what each who asks does, and are not followed further. Whoever has held
  * the lock does not come again.
  *
- * A tick is 50 ms. The first two in the queue ask every 2 ticks, one of rank r every 4 r. A promise is for 8 ticks and
- * 4 r. A woken one has 3 ticks. Messages take no time.
+ * A tick is 50 ms. The first two in the queue ask every 2 ticks, one of rank r every 4 (r - 1). A promise is for 8 ticks
+ * and 4 r. A woken one has 3 ticks; the third behind it, or the last, is told to ask by then. Messages take no time.
  *
  * Checked: while a client that lives waits, the lock is free for LIMIT ticks at most.
  *
@@ -15,10 +15,9 @@
  * NEWCOMERS  they ask
  * PURGE=n    so many places that are broken or of the dead are removed in one script; 0: all
  * SILENT     the key may end without a word to anybody
- * Rules that the core does not have: NEXT=n (whoever wakes the first tells the n places behind it to ask when the first
- *   has had its time)
- *   FURTHER (the caller of a script that has left some sends it again)
- * Broken rules: RENEWS (each wake-up gives the time again)
+ * A rule that the core does not have: FURTHER (the caller of a script that has left some sends it again)
+ * Broken rules: NOBODY_TOLD (who stands behind the woken one asks at its own pace)
+ *   RENEWS (each wake-up gives the time again)
  *   NO_TIME (a wake-up does not shorten the promise)
  *   NO_PROMISES (places are removed only where nobody listens)
  *   DEAD_STAY (a place whose client does not listen is not removed for that)
@@ -39,15 +38,12 @@
 #ifndef LOST
 #define LOST 0
 #endif
-#ifndef NEXT
-#define NEXT 0
-#endif
 #ifndef PURGE
 #define PURGE 0
 #endif
 #define LAST (CLIENTS - 1)
 #define WOKEN 3
-#define PACE(rank) ((rank) <= 1 -> 2 : 4 * (rank))
+#define PACE(rank) ((rank) <= 1 -> 2 : 4 * ((rank) - 1))
 #define PROMISE(rank) (8 + 4 * (rank))
 #define OTHER (CLIENTS + 1) /* holds at the start */
 
@@ -133,12 +129,13 @@ inline wake() {
 #endif
        F.woken = 1;
        if :: F.phase == WAITS -> F.told = 1 :: else fi;
-#if NEXT > 0
+#ifndef NOBODY_TOLD
        rank = 0;
-       rest = (F.promise > 0 -> F.promise : 1);
+       rest = NONE;
        for (i : first + 1 .. LAST) {
-         if :: client_[i].placed && rank < NEXT -> rank++; asks_within(i, rest) :: else fi
+         if :: client_[i].placed && rank < 3 -> rank++; rest = i :: else fi
        }
+       if :: rest != NONE -> asks_within(rest, WOKEN) :: else fi;
 #endif
   :: first < CLIENTS && (!HEARS || more) ->
 #ifdef FURTHER
@@ -192,9 +189,9 @@ proctype client(byte c) {
 
 proctype world() {
   byte n;
-  /* When each asks next: any time that its rank allows. */
+  /* When each asks next: any time that its rank allows; the last one has asked when more were before it. */
   do
-  :: d_step { !begun && client_[n].due < PACE(n) -> client_[n].due++ }
+  :: d_step { !begun && client_[n].due < (n < 3 -> PACE(n) : 16) -> client_[n].due++ }
   :: d_step { !begun ->
        client_[n].placed = 1; client_[n].promise = PROMISE(n) + client_[n].due - PACE(n);
        n++;

@@ -154,6 +154,7 @@ struct rlk_wait {
   int64_t rank;                  /* of the last answer */
   int64_t rank_changed_ns;
   int is_ranked;               /* there was an answer */
+  int64_t told_ns;             /* by when it was told to ask again; RLK_NEVER */
   int is_told;                 /* that it is its turn, while an attempt or a pause was under way */
   int relies_on_push;          /* it promised to ask again as one that is woken */
   int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */

@@ -119,6 +119,11 @@ static int is_next(const redlock_lock *lock)
   return lock->wait.rank <= 1;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
 static int64_t within(int64_t value, int64_t least, int64_t top)
 {
   return value < least ? least : value > top ? top : value;
@@ -129,7 +134,7 @@ static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
   if (lock->wait.rank == 0) /* the holder may not wake the next */
     return within((now - lock->wait.rank_changed_ns) / 4, ASK_MIN_NS, RLK_ASK_NS);
-  return is_next(lock) ? RLK_ASK_NS : within(RLK_STEP_NS * lock->wait.rank, 0, RLK_STEP_MAX_NS);
+  return is_next(lock) ? RLK_ASK_NS : within(RLK_STEP_NS * (lock->wait.rank - 1), 0, RLK_STEP_MAX_NS);
 }
 
 /* When it asks again if no push wakes it: soon if it is next, and the later the longer nothing has changed; but not
@@ -165,6 +170,7 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
     rlk_place_ask_at(lock, lock->wait.second, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
   }
   lock->wait.relies_on_push = rlk_listener_is_ready(home);
+  lock->wait.told_ns = RLK_NEVER;
   if (now - lock->attempt.began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
   lock->op.phase = RLK_ASKING_QUEUE;
@@ -252,12 +258,13 @@ static void note_key(redlock_lock *lock, int64_t until_ns)
  * woken and has not taken what is free. Those behind leave a moment to those before them. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  int64_t at_ns = now + pause_ns(lock, now), moment_ns = within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
+  int64_t at_ns = smaller(now + pause_ns(lock, now), lock->wait.told_ns);
+  int64_t moment_ns = within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
   int64_t end_ns = until_ns ? until_ns : now + RLK_WOKEN_NS;
   if (until_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
     return at_ns;
   end_ns += MS + (is_next(lock) ? 0 : moment_ns);
-  return end_ns < at_ns ? end_ns : at_ns;
+  return smaller(end_ns, at_ns);
 }
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
@@ -439,6 +446,14 @@ static void ask_soon(redlock_lock *lock, int64_t now)
     sleep_until(lock, now + ASK_MIN_NS);
 }
 
+/* One before it has been woken, and should have taken the lock by then. */
+static void ask_later(redlock_lock *lock, int64_t now)
+{
+  lock->wait.told_ns = smaller(lock->wait.told_ns, now + RLK_WOKEN_NS + SPREAD_NS);
+  if (lock->op.phase == RLK_SLEEPING && lock->wait.told_ns < lock->attempt.wake_ns)
+    sleep_until(lock, lock->wait.told_ns);
+}
+
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
 {
   uint64_t number;
@@ -452,12 +467,12 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   if (!lock)
     return NULL;
   if (lock->key->count > 1)
-    turn = rlk_several_woken(lock, node, !strchr(text, '!'), now);
+    turn = strchr(text, '?') ? RLK_TURN_NONE : rlk_several_woken(lock, node, !strchr(text, '!'), now);
+  else if (strchr(text, '?'))
+    ask_later(lock, now);
   else if (node != lock->wait.home)
     ask_soon(lock, now);
-  else if (!strchr(text, '?'))
+  else
     turn = hear(lock, !strchr(text, '!'), now);
-  else if (lock->op.phase == RLK_SLEEPING)
-    turn = ask_for_place(lock, now);
   return turn == RLK_TURN_ATTEMPT ? lock : NULL;
 }

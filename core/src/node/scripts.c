@@ -51,7 +51,8 @@
  *   wake: wakes the first that can have what it wants, and all readers up to the next writer. After a release (R) a
  *         place that wants the key alone is woken whatever is under the key: it may be a leftover. An asker adds "!".
  *         Woken, it has W us to ask again, from the first wake-up. Without a receiver its client is gone. Where PUBLISH
- *         is denied, the waiter is expected to ask. */
+ *         is denied, the waiter is expected to ask. The third behind it is told by a "?" to ask when that time is over:
+ *         some may hang. */
 #define QUEUE(channel, woken_us) \
   "local Q,P=KEYS[2],KEYS[3]\n" \
   "local t=redis.call('TIME')\n" \
@@ -93,6 +94,9 @@
   "      if not shares or woken==64 then break end\n" \
   "    end\n" \
   "  end\n" \
+  "  local behind=woken>0 and redis.pcall('ZRANGE',Q,at,at+2) or {}\n" \
+  "  local h=behind[#behind]\n" \
+  "  if h then redis.pcall('PUBLISH'," channel "..h:sub(1,16),h..'?') end\n" \
   "end\n"
 
 /* Takes a place or keeps it, by its new name if a listener has come or gone, and promises to ask again: {how many are
@@ -172,10 +176,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "fdd0cc850d34d75d70bd346ea23d88a5af4e28d2", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "b471be387942f1c8f31f49aca9a6eafe60098bd9",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "f732c7f98546d7eeef848a40d8397f41dfbe8152", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "d7ae9f92fda2847d57d148a7b4808d2c6cc598b1",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "77aa53c3dedec56ee9f555a0c74b5b2a70e68415", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "1ae0f6069f910f44ca934dc7580f418bf2a8d060", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};

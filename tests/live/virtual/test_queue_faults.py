@@ -28,6 +28,23 @@ def test_waiters_are_served_in_order_when_the_holder_dies(nodes, hold, queued):
     assert turns.end() == turns.came
 
 
+@pytest.mark.parametrize("hanging", [1, 3])
+def test_those_who_hang_once_the_queue_has_moved_cost_little(nodes, hold, make_client, hanging):
+    """The last one asked when many were before it, and would ask again seconds later."""
+    holder = hold()
+    locks = [make_client(nodes.urls, **LONG).lock() for _ in range(16)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+        spin(lock.client, lambda: len(places(nodes)) == locks.index(lock) + 1)
+        spin(lock.client, lambda: all(place[-1] in b"13579" for place in places(nodes)), what="it listens")
+    *quick, last = locks[:-1 - hanging] + locks[-1:]
+    assert holder.release() == OK
+    for lock in quick:
+        spin(lock.client, lambda: lock.status == OK)
+        assert lock.release() == OK
+    spin(last.client, lambda: last.status == OK, 1.5, "the places of those who hang are passed over")
+
+
 def serve_two(nodes, home, proxies, make_client):
     """The order in which two are served when the key of home ends and, 0.1 s later, those of the others, and whether
     the machine was quick enough for that: no thread was late, nor home, which would not be home any more. The first has
