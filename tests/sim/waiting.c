@@ -48,17 +48,6 @@ static int has_lapsed(const struct world *world, int resource)
   return 0;
 }
 
-/* A node's key was deleted: a waiter that polls is not told, and does not know when that was. */
-static int was_released(const struct world *world, int resource)
-{
-  for (int i = 0; i < world->node_count; i++) {
-    const struct key *key = &world->nodes[i].keys[resource];
-    if (!key->live && key->freed_at != key->expires_at)
-      return 1;
-  }
-  return 0;
-}
-
 /* The end of the last key that nobody has deleted, in the future if it is still there; 0: all were. */
 static int64_t last_end(const struct world *world, int resource)
 {
@@ -165,15 +154,14 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
   int is_lapsed = has_lapsed(world, slot->resource);
   if (slot->is_permit && !slot->wants) /* home may hide a free one: all nodes are asked for one after the other */
     return (PERMITS + 1) * 750 * MS;
-  if (!world->orderly || world->faults.leftover || world->mixed ||
-      (world->polls_every && was_released(world, slot->resource)))
+  if (!world->orderly || world->faults.leftover || world->mixed || world->polls_every) /* one that polled may be dead */
     return later(1500 * MS, world->mixed ? own_pace(slot) : 0);
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since) && !waits_at_two_homes(slot))
     return 60 * MS + refused_before(slot); /* it is told */
   /* home may keep the key of a holder that died in its release */
   if (is_lapsed || has_leftover(world, slot->resource, since))
     return later(since, last_end(world, slot->resource)) - since + 500 * MS;
-  return 1300 * MS;
+  return 1000 * MS;
 }
 
 static int plain_ones_wait(const struct slot *slot)
