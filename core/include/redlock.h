@@ -393,12 +393,12 @@ REDLOCK_API int redlock_lock_set_tag(redlock_lock *lock, uint64_t tag);
 REDLOCK_API void redlock_lock_free(redlock_lock *lock);
 
 /* Acquires the lock, waiting up to wait_ms: 0 makes one attempt, -1 waits without limit, -2 uses the option wait_ms.
- * One attempt is repeated for 200 ms, or 30 round trips if that is more, while no holder is seen on a majority.
- * wait_ms bounds waiting for a lock that others hold; an outage is tolerated for outage_wait_ms only. Allowed in the
- * states FREE, LOST and FORKED. Returns REDLOCK_OK: held for at least min_validity_ms (lease rule). REDLOCK_BUSY:
- * others held it to the end of the wait. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes answered, or are
- * eligible to vote. REDLOCK_TIMED_OUT: no attempt had a result in time. REDLOCK_CANCELLED. Each attempt uses a fresh
- * token; keys that a failed attempt left behind are deleted.
+ * One attempt is repeated for 200 ms, or 30 round trips if that is more, and five times at least, while no holder is
+ * seen on a majority. wait_ms bounds waiting for a lock that others hold; an outage is tolerated for outage_wait_ms
+ * only. Allowed in the states FREE, LOST and FORKED. Returns REDLOCK_OK: held for at least min_validity_ms (lease
+ * rule). REDLOCK_BUSY: others held it to the end of the wait. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes
+ * answered, or are eligible to vote. REDLOCK_TIMED_OUT: no attempt had a result in time. REDLOCK_CANCELLED. Each
+ * attempt uses a fresh token; keys that a failed attempt left behind are deleted.
  *
  * With the option reentrant a HELD lock may be acquired again by its handle: REDLOCK_OK at once, without a message to
  * any node, whatever wait_ms and min_validity_ms are. It is then released as often as it was acquired, and only the

@@ -18,6 +18,7 @@
 
 #define MS RLK_NS_PER_MS
 #define SINGLE_NS (200 * MS) /* a single attempt whose votes were split tries again for so long */
+#define SINGLE_TRIES 5       /* ... and as often, if a node that hangs uses up that time */
 
 static int advance(redlock_lock *lock, int64_t now);
 
@@ -193,7 +194,7 @@ static int single_failed(redlock_lock *lock, int64_t now)
   int64_t rtt_ns = lock->round.took_ns ? lock->round.took_ns : MS, long_ns, top_ns;
   rtt_ns = rtt_ns < SINGLE_NS ? rtt_ns : SINGLE_NS;
   long_ns = 30 * rtt_ns > SINGLE_NS ? 30 * rtt_ns : SINGLE_NS;
-  if (!is_undecided(lock) || now - lock->attempt.began_ns >= long_ns)
+  if (!is_undecided(lock) || (now - lock->attempt.began_ns >= long_ns && lock->attempt.count >= SINGLE_TRIES))
     return lock->attempt.verdict;
   if (lock->op.phase == RLK_ASKING_HOME)
     return rlk_acquire_attempt(lock, now);
