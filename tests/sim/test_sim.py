@@ -99,22 +99,24 @@ KINDS = {  # few other worlds can show it
     "raise-unnoticed": "raising",
 }
 KEPT = {  # where the hunt for a rare one begins: the world that showed it last
-    "clock-at-reply": 111,
+    "clock-at-reply": 127,
     "sleeps-for-hint": 3522,
     "nobody-is-woken": 522,
     "place-forgotten": 4594,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
-    "end-ignored": 2184,
-    "waits-for-the-dead": 280,
+    "end-ignored": 8184,
+    "waits-for-the-dead": 409,
     "guard-too-short": 233,
-    "replace-ends-quarantine": 3607,
-    "plan-forgotten": 1921,
-    "marker-of-anybody": 582,
+    "replace-ends-quarantine": 243193,
+    "plan-forgotten": 79249,
+    "marker-of-anybody": 2913,
     "no-backoff": 45,
-    "no-last-look": 768,
-    "late-winner": 367,
-    "shortening-forgotten": 2055,
+    "no-last-look": 1120,
+    "late-winner": 1015,
+    "shortening-forgotten": 2191,
+    "home-only": 20144,
+    "queue-jumper": 408,
 }
 
 

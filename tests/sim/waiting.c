@@ -48,6 +48,17 @@ static int has_lapsed(const struct world *world, int resource)
   return 0;
 }
 
+/* A node's key was deleted: a waiter that polls is not told, and does not know when that was. */
+static int was_released(const struct world *world, int resource)
+{
+  for (int i = 0; i < world->node_count; i++) {
+    const struct key *key = &world->nodes[i].keys[resource];
+    if (!key->live && key->freed_at != key->expires_at)
+      return 1;
+  }
+  return 0;
+}
+
 /* The end of the last key that nobody has deleted, in the future if it is still there; 0: all were. */
 static int64_t last_end(const struct world *world, int resource)
 {
@@ -154,7 +165,8 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
   int is_lapsed = has_lapsed(world, slot->resource);
   if (slot->is_permit && !slot->wants) /* home may hide a free one: all nodes are asked for one after the other */
     return (PERMITS + 1) * 750 * MS;
-  if (!world->orderly || world->faults.leftover || world->mixed || world->polls_every) /* one that polled may be dead */
+  if (!world->orderly || world->faults.leftover || world->mixed ||
+      (world->polls_every && was_released(world, slot->resource)))
     return later(1500 * MS, world->mixed ? own_pace(slot) : 0);
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since) && !waits_at_two_homes(slot))
     return 60 * MS + refused_before(slot); /* it is told */
@@ -225,6 +237,28 @@ static int is_hidden_behind_others(const struct slot *slot)
   return in_vain[0] && in_vain[1];
 }
 
+static int is_waiting(const struct world *world, const struct object *queue, int rank)
+{
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *slot = world_slot((struct world *)world, (uint32_t)i);
+    if (slot->operation == REDLOCK_ACQUIRE && rank_of(slot, queue) == rank)
+      return 1;
+  }
+  return 0;
+}
+
+/* One before it that polled, or had no listener yet, has died: it is missed when its promise ends. */
+static int is_behind_silent_dead(const struct slot *slot)
+{
+  const struct object *queue = queue_at_home(slot);
+  for (int i = queue ? rank_of(slot, queue) - 1 : -1; i >= 0; i--) {
+    const struct member *place = &queue->members[i];
+    if (place->text[place->size - 1] % 2 == 0 && !is_waiting(slot->process->world, queue, i))
+      return 1;
+  }
+  return 0;
+}
+
 /* From here on the next in that queue has to ask the other nodes. Who is hidden until now may look much later. */
 void oracle_moves_up(struct world *world)
 {
@@ -274,6 +308,10 @@ void oracle_waits(struct slot *slot)
     return;
   }
   since = later(wanted_since(slot), later(slot->started_at, slot->behind_at));
+  if (world->now - since > 300 * MS && world->now - wanted_since(slot) < 1500 * MS && is_behind_silent_dead(slot)) {
+    slot->behind_at = world->now;
+    return;
+  }
   soon = wait_most(slot, since);
   if (world->now - slot->started_at < soon || may_be_refused(slot))
     return;
