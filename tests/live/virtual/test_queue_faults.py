@@ -31,18 +31,24 @@ def test_waiters_are_served_in_order_when_the_holder_dies(nodes, hold, queued):
 @pytest.mark.parametrize("hanging", [1, 3])
 def test_those_who_hang_once_the_queue_has_moved_cost_little(nodes, hold, make_client, hanging):
     """The last one asked when many were before it, and would ask again seconds later."""
-    holder = hold()
-    locks = [make_client(nodes.urls, **LONG).lock() for _ in range(16)]
-    for lock in locks:
+    holder = hold(**LONG)
+    locks = [make_client(nodes.urls, **LONG).lock() for _ in range(10)]
+
+    def stand(count):
+        for lock in locks[:count]:  # they keep their promises
+            lock.client.process()
+        waiting = places(nodes)
+        return len(waiting) == count and all(place[-1] in b"13579" for place in waiting)
+
+    for count, lock in enumerate(locks, 1):
         assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
-        spin(lock.client, lambda: len(places(nodes)) == locks.index(lock) + 1)
-        spin(lock.client, lambda: all(place[-1] in b"13579" for place in places(nodes)), what="it listens")
+        spin(lock.client, lambda count=count: stand(count), what="it stands in the queue and listens")
     *quick, last = locks[:-1 - hanging] + locks[-1:]
     assert holder.release() == OK
     for lock in quick:
         spin(lock.client, lambda: lock.status == OK)
         assert lock.release() == OK
-    spin(last.client, lambda: last.status == OK, 1.5, "the places of those who hang are passed over")
+    spin(last.client, lambda: last.status == OK, 1, "the places of those who hang are passed over")
 
 
 def serve_two(nodes, home, proxies, make_client):
