@@ -173,7 +173,7 @@ static void put_outcome(struct rlk_text *text)
   };
   static const char *const votes[RLK_VOTES] = {
       [RLK_BUSY] = "busy",       [RLK_DROPPED] = "dropped", [RLK_ERROR] = "error",
-      [RLK_GRANTED] = "granted", [RLK_WAITING] = "waiting",
+      [RLK_GRANTED] = "granted", [RLK_REFUSED] = "refused", [RLK_WAITING] = "waiting",
   };
   static const char *const faults[RLK_FAULT_LOST + 1] = {
       [RLK_FAULT_NONE] = "", [RLK_FAULT_LOST] = " lost", [RLK_FAULT_MISFIT] = " misfit", [RLK_FAULT_ROLE] = " role"};

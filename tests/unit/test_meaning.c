@@ -266,7 +266,8 @@ static void an_error_is_known_by_its_first_word(void **state)
   };
   (void)state;
   for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-    int is_refused = errors[i].fault == RLK_FAULT_CONFIG || errors[i].fault == RLK_FAULT_PERMISSION;
+    int is_refused = errors[i].fault == RLK_FAULT_CONFIG || errors[i].fault == RLK_FAULT_PERMISSION ||
+                     errors[i].fault == RLK_FAULT_ROLE;
     char bytes[200];
     struct rlk_meaning meaning;
     snprintf(bytes, sizeof bytes, "-%s\r\n", errors[i].text);

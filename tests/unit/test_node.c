@@ -18,8 +18,8 @@ static const struct {
     /* the OK behind it cannot be trusted */
     {"no reply to SET", ":7\r\n+OK\r\n", "1 error misfit, 2 dropped lost, down", RLK_NODE_OFF,
      "an unexpected reply to SET"},
-    {"a replica now", "-READONLY You can't write against a read only replica.\r\n$-1\r\n", "1 error role, 2 busy, down",
-     RLK_NODE_OFF, "READONLY"},
+    {"a replica now", "-READONLY You can't write against a read only replica.\r\n$-1\r\n",
+     "1 refused role, 2 busy, down", RLK_NODE_OFF, "READONLY"},
     {"an unknown type", "?what\r\n", "1 dropped lost, 2 dropped lost, down", RLK_NODE_OFF, ""},
     {"a size of letters", "$abc\r\n", "1 dropped lost, 2 dropped lost, down", RLK_NODE_OFF, ""},
     {"a size below -1", "$-2\r\n", "1 dropped lost, 2 dropped lost, down", RLK_NODE_OFF, ""},

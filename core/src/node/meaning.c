@@ -90,7 +90,7 @@ enum rlk_why rlk_why_of(const char *text)
 RLK_COLD static struct rlk_meaning error_meaning(const struct rlk_ask *ask, const char *text)
 {
   enum rlk_fault fault = rlk_fault_of(text);
-  int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION;
+  int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_ROLE;
   uint8_t vote = fault == RLK_FAULT_TYPE ? ask->wrong_type : 0;
   if (vote == RLK_FITS || ask->error == RLK_FITS)
     return (struct rlk_meaning){RLK_NOT_ASKED, RLK_FAULT_NONE};
