@@ -325,8 +325,11 @@ void oracle_waits(struct slot *slot)
 void oracle_stands_still(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t since = later(wanted_since(slot), world->contest_at);
+  int64_t since;
   const int64_t soon = 5000 * MS;
+  if (slot->is_permit && plain_ones_wait(slot))
+    slot->behind_at = world->now;
+  since = later(wanted_since(slot), later(world->contest_at, slot->behind_at));
   if (since < world->now - soon)
     world_violation(world, "stuck: a majority has been free for %.3f ms, and nobody is granted %s",
                     (double)(world->now - since) / MS, world->resources[slot->resource].name);

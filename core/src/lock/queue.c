@@ -21,6 +21,7 @@
 #define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
 #define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
+#define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
 #define HOLDER_NS (1000 * MS)  /* a longer wait asks who holds the lock */
 
 /* ---- the waiters behind a leader ---- */
@@ -339,6 +340,12 @@ static int is_in_the_way(const redlock_lock *lock)
   return rlk_is_outage(lock->attempt.verdict) && !RLK_MUTANT(BLOCKS_THE_QUEUE);
 }
 
+/* Home says that its slot is free, while other nodes have a key left there: those behind it may want other slots. */
+static int holds_others_up(const redlock_lock *lock)
+{
+  return RLK_INT(&lock->options, SLOT) >= 0 && lock->wait.in_vain >= VAIN_MAX;
+}
+
 static void make_way(redlock_lock *lock, int64_t now)
 {
   if (rlk_has_place(lock))
@@ -369,7 +376,7 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
     take_over(lock, next, now);
   else if (rlk_has_place(lock))
     note_vain(lock, now);
-  if (is_in_the_way(lock))
+  if (is_in_the_way(lock) || holds_others_up(lock))
     make_way(lock, now);
   if (!has_home || is_in_the_way(lock))
     return RLK_TURN_NONE;

@@ -2,7 +2,8 @@
 import pytest
 
 import rl
-from helpers import finish, held_everywhere, spin
+from helpers import Call, finish, held_everywhere, spin
+from queueing import GENEROUS_WAIT_MS, home_of_r, places_be  # noqa: F401
 from rl import BUSY, HELD, INVALID, LOST, OK, PENDING, REFUSED_CONFIG
 from testing import eventually
 
@@ -93,6 +94,22 @@ def test_waiters_come_in_as_permits_are_given_back(nodes, make_client):
     for waiter in waiters:
         assert finish(waiter) == OK, waiter.message
     assert {waiter.slot for waiter in waiters} == {locks[0].slot, locks[1].slot}
+
+
+def test_one_that_is_pinned_to_a_leftover_lets_others_pass(nodes, home_of_r, make_client):
+    """Its slot is free at home, and a majority has a key there that nobody will delete."""
+    for node in [node for node in nodes if node is not home_of_r][:3]:
+        node.command("SET", key(2), "left-behind", "PX", "60000")
+    pinned = permit(make_client(nodes.urls), slot="2")
+    waiter = Call(pinned.acquire, GENEROUS_WAIT_MS)
+    places_be(nodes, 1)
+    for _ in range(3):
+        lock = permit(make_client(nodes.urls))
+        assert lock.acquire(10000) == OK, lock.message
+        assert lock.slot != 2 and lock.release() == OK
+    for node in nodes:
+        node.command("DEL", key(2))
+    assert waiter.join(30) == OK and pinned.slot == 2
 
 
 def test_a_node_that_lost_a_slot_gets_it_back(nodes, make_client):
