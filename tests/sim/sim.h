@@ -289,7 +289,7 @@ struct slot {
   int operation;      /* what was started last, 0 when its end was seen */
   int64_t started_at;
   int overtaken;       /* how often one who came later was granted the lock before it */
-  int64_t behind_at;   /* one of several permits: when last somebody waited who wants the resource in another way */
+  int64_t behind_at;   /* when last somebody waited who wants the resource in another form, or who hides it */
   int64_t must_end_by; /* true time; RLK_NEVER for an unlimited wait */
   int told;            /* redlock_client_next has named it since the operation was started */
   int last_status;

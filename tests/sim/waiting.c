@@ -176,12 +176,13 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
   return 1000 * MS;
 }
 
-static int plain_ones_wait(const struct slot *slot)
+/* Locks of one resource ought to be of one form: permits and others do not know of each other's slots. */
+static int another_form_waits(const struct slot *slot)
 {
   const struct world *world = slot->process->world;
   for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
     const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
-    if (other->resource == slot->resource && other->operation == REDLOCK_ACQUIRE && !other->is_permit)
+    if (other->resource == slot->resource && other->operation == REDLOCK_ACQUIRE && other->is_permit != slot->is_permit)
       return 1;
   }
   return 0;
@@ -303,7 +304,7 @@ void oracle_waits(struct slot *slot)
     return;
   if (slot->spans)
     several_wait(slot);
-  if ((slot->is_permit && plain_ones_wait(slot)) || is_hidden_behind_others(slot)) {
+  if (another_form_waits(slot) || is_hidden_behind_others(slot)) {
     slot->behind_at = world->now; /* a waiter before it may want the first permit alone */
     return;
   }
@@ -327,7 +328,7 @@ void oracle_stands_still(struct slot *slot)
   struct world *world = slot->process->world;
   int64_t since;
   const int64_t soon = 5000 * MS;
-  if (slot->is_permit && plain_ones_wait(slot))
+  if (another_form_waits(slot))
     slot->behind_at = world->now;
   since = later(wanted_since(slot), later(world->contest_at, slot->behind_at));
   if (since < world->now - soon)
