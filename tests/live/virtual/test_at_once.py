@@ -6,6 +6,7 @@ from common import now_ms
 from helpers import FOREIGN, Call, occupy
 from rl import BUSY, OK
 from testing import eventually
+from testing.wait import in_time
 
 LONG = {"ttl_ms": 30000}
 ROUNDS = 10
@@ -121,8 +122,8 @@ def test_a_holder_on_a_majority_is_seen_in_one_round_trip(make_cluster, make_cli
     ended(cluster, how)
     lock, began_ms = plain(client), now_ms()
     assert lock.acquire(0) == BUSY
-    assert lock.attempts == 1 or not world.LIBRARY  # an answer of a busy machine may be late for the first one
-    assert now_ms() - began_ms < 1000
+    in_time(lock.attempts == 1)
+    in_time(now_ms() - began_ms < 1000)
 
 
 @pytest.mark.parametrize("kind", ({"shared": "true"}, {"layout": "hash"}), ids=("readers", "a hash"))
@@ -130,7 +131,8 @@ def test_holders_without_a_string_are_seen_at_once(nodes, make_client, kind):
     holder = make_client(nodes.urls).lock("r", **LONG, **kind)
     assert holder.acquire(20000) == OK
     lock = make_client(nodes.urls).lock("r", **LONG, layout=kind.get("layout", "string"))
-    assert lock.acquire(0) == BUSY and lock.attempts == 1
+    assert lock.acquire(0) == BUSY
+    in_time(lock.attempts == 1)
 
 
 def test_a_key_that_nobody_knows_of_on_one_node_is_no_holder(nodes, make_client):

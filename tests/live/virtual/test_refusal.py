@@ -8,6 +8,7 @@ from guarding import GUARDED, MARKER, bootstrapped
 from helpers import Call, evict, finish, follow, lead, refused, spin, waits_told
 from rl import OK, REFUSED_CONFIG
 from testing import eventually
+from testing.wait import in_time
 
 
 @pytest.mark.parametrize("wait_ms, outage_wait_ms, least_s", [(-1, 500, 0.5), (500, -1, 0.5), (0, -1, 0)])
@@ -18,7 +19,9 @@ def test_a_wait_that_meets_replicas_ends_in_time(nodes, make_client, wait_ms, ou
     lock = make_client(nodes.urls[:3], outage_wait_ms=outage_wait_ms).lock()
     began = time.monotonic()
     assert lock.acquire(wait_ms) == REFUSED_CONFIG, lock.message
-    assert least_s - 0.001 < time.monotonic() - began < least_s + 10
+    took_s = time.monotonic() - began
+    assert took_s > least_s - 0.001
+    in_time(took_s < least_s + 10)
     assert lock.said("a replica") == 2
 
 
@@ -37,7 +40,7 @@ def test_a_mistake_ends_a_wait_at_once(nodes, make_client, spoil):
     lock = make_client(urls, outage_wait_ms=30000).lock()
     began = time.monotonic()
     assert lock.acquire(30000) == REFUSED_CONFIG, lock.message
-    assert time.monotonic() - began < 20
+    in_time(time.monotonic() - began < 20)
 
 
 def test_a_replica_beside_a_mistake_may_pass(make_cluster, make_client):
