@@ -3,7 +3,7 @@ import pytest
 
 import rl
 from helpers import Call, finish, held_everywhere, spin
-from queueing import GENEROUS_WAIT_MS, home_of_r, places_be  # noqa: F401
+from queueing import GENEROUS_WAIT_MS, places_be
 from rl import BUSY, HELD, INVALID, LOST, OK, PENDING, REFUSED_CONFIG
 from testing import eventually
 
