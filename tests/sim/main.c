@@ -96,23 +96,29 @@ static double seconds(clockid_t clock)
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* A crash or an endless loop of the core ends the process: say which seed it was. */
+/* A crash of the core ends the process, and an endless loop after so much of the processor's time: say which seed it
+ * was. */
 static void on_signal(int number)
 {
   char text[96];
   int size = snprintf(text, sizeof text, "SEED=%" PRIu64 " ended by signal %d%s\n", world.seed, number,
-                      number == SIGALRM ? ": no end of a step" : "");
+                      number == SIGPROF ? ": no end of a step" : "");
   if (write(STDERR_FILENO, text, (size_t)size) < 0)
     _exit(2);
   signal(number, SIG_DFL);
   raise(number);
 }
 
+static void limit_seconds(int count)
+{
+  setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = count}, NULL);
+}
+
 static void run_seed(uint64_t seed, struct total *total)
 {
-  alarm(SECONDS_PER_SEED_MAX);
+  limit_seconds(SECONDS_PER_SEED_MAX);
   world_run(&world, seed);
-  alarm(0);
+  limit_seconds(0);
   total->seeds++;
   total->attempts += world.attempts;
   total->wins += world.wins;
@@ -299,7 +305,7 @@ int main(int argc, const char **argv)
   setvbuf(stdout, output, _IOFBF, sizeof output); /* not from the memory of a process that forks */
   signal(SIGSEGV, on_signal);
   signal(SIGABRT, on_signal);
-  signal(SIGALRM, on_signal);
+  signal(SIGPROF, on_signal);
   if (request.serve)
     status = serve_alone(&world);
   else if (request.order)
