@@ -1,4 +1,4 @@
-/* guard.c - ends CMD's whole process group when redlock dies without a word.
+/* guard.c - ends CMD's whole process group when redlock dies without a word, or is stopped beyond the end of the lease.
  *
  * The parent-death signal reaches CMD alone. The guard sees the end of redlock as the end of a pipe, and also reaches
  * the processes that CMD has started, unless they left its group. It is forked before the client exists, so it inherits
@@ -7,9 +7,48 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* So much later than redlock, which notices the end of the lease by itself: CMD gets one SIGTERM. */
+enum { LATER_MS = 200 };
+
+/* When the guard has something to do; 0 if it has not. */
+static int64_t due_ms(const struct watch *watch)
+{
+  if (watch->group == 0)
+    return 0;
+  int64_t term_ms = watch->term_ms + LATER_MS, kill_ms = watch->kill_ms + LATER_MS;
+  return term_ms < kill_ms ? term_ms : kill_ms;
+}
+
+static void end_what_is_due(struct watch *watch)
+{
+  int64_t now = now_ms();
+  if (due_ms(watch) == 0 || due_ms(watch) > now)
+    return;
+  if (watch->kill_ms + LATER_MS <= now) {
+    kill(-watch->group, SIGKILL);
+    watch->group = 0;
+  } else {
+    kill(-watch->group, SIGTERM);
+    kill(-watch->group, SIGCONT);
+    watch->term_ms = NEVER_MS;
+  }
+}
+
+/* Until something is due or said. The timer also counts the time of a suspend. */
+static void sleep_for(const struct watch *watch, int timer, int pipe_end)
+{
+  int64_t ms = due_ms(watch);
+  struct itimerspec at = {.it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}};
+  timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+  struct pollfd wanted[] = {{.fd = pipe_end, .events = POLLIN}, {.fd = timer, .events = POLLIN}};
+  poll(wanted, 2, -1);
+}
 
 static void guard_main(int pipe_end)
 {
@@ -20,41 +59,57 @@ static void guard_main(int pipe_end)
   prctl(PR_SET_NAME, "redlock-guard");
   for (int fd = 0; fd < 3; fd++)
     close(fd);
-  pid_t group = 0, told;
-  while (read(pipe_end, &told, sizeof told) == sizeof told)
-    group = told;
-  if (group > 0)
-    kill(-group, SIGKILL);
+  int timer = timerfd_create(CLOCK_BOOTTIME, 0);
+  struct watch watch = {.group = 0}, next;
+  ssize_t got;
+  while ((got = read(pipe_end, &next, sizeof next)) != 0) {
+    if (got == sizeof next) {
+      watch = next;
+      continue;
+    }
+    end_what_is_due(&watch);
+    sleep_for(&watch, timer, pipe_end);
+  }
+  if (watch.group > 0)
+    kill(-watch.group, SIGKILL);
   _exit(0);
 }
 
 int guard_start(struct guard *guard)
 {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
+  if (pipe2(guard->ends, O_CLOEXEC | O_NONBLOCK) != 0)
     return fail_errno("pipe");
   guard->pid = fork();
   if (guard->pid < 0)
     return fail_errno("fork");
   if (guard->pid == 0) {
-    close(ends[1]);
-    guard_main(ends[0]);
+    close(guard->ends[1]);
+    guard_main(guard->ends[0]);
   }
-  close(ends[0]);
-  guard->pipe = ends[1];
   return 0;
 }
 
-void guard_watch(const struct guard *guard, pid_t group)
+/* A guard that is stopped reads nothing; what it has not read is out of date. */
+void guard_tell(const struct guard *guard, struct watch watch)
 {
-  ssize_t written = write(guard->pipe, &group, sizeof group);
-  (void)written; /* it can only fail if the guard was killed; the parent-death signal remains */
+  struct watch old;
+  while (write(guard->ends[1], &watch, sizeof watch) < 0 && errno == EAGAIN &&
+         (read(guard->ends[0], &old, sizeof old) > 0 || errno == EAGAIN))
+    continue;
 }
 
+struct watch guard_watch(const struct session *session, pid_t group)
+{
+  int64_t end_ms = now_ms() + redlock_lock_validity_ms(session->lock);
+  return (struct watch){.group = group, .term_ms = end_ms, .kill_ms = end_ms + session->args->kill_after_ms};
+}
+
+/* It may be stopped. */
 void guard_end(const struct guard *guard)
 {
-  guard_watch(guard, 0);
-  close(guard->pipe);
+  kill(guard->pid, SIGKILL);
   while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
     continue;
+  close(guard->ends[0]);
+  close(guard->ends[1]);
 }

@@ -9,13 +9,15 @@
 #include <unistd.h>
 
 /* Runs in the child between fork and exec: only async-signal-safe calls. The pipe reports why exec failed. */
-static void become_job(const struct job *job, const struct session *session, pid_t parent, int report)
+static void become_job(const struct job *job, const struct session *session, pid_t parent, struct watch watch,
+                       int report)
 {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(EXIT_CANNOT_RUN);
-  guard_watch(&job->guard, getpid()); /* before it can have children */
+  watch.group = getpid();
+  guard_tell(&job->guard, watch); /* before it can have children */
   if (job->takes_terminal && tcgetpgrp(job->tty) == getpgid(parent))
     tcsetpgrp(job->tty, getpid());
   if (session->child_ignored)
@@ -39,10 +41,11 @@ int job_start(struct job *job, const struct session *session)
   int report[2], why = 0;
   if (pipe2(report, O_CLOEXEC) != 0)
     return fail_errno("pipe");
+  struct watch watch = guard_watch(session, 0);
   pid_t parent = getpid();
   job->pid = fork();
   if (job->pid == 0)
-    become_job(job, session, parent, report[1]);
+    become_job(job, session, parent, watch, report[1]);
   close(report[1]);
   if (job->pid < 0) {
     close(report[0]);

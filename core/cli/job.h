@@ -4,9 +4,18 @@
 
 #include "cli.h"
 
+#define NEVER_MS (INT64_MAX / 2)
+
+/* What the guard does unless it is told something else before; in one piece (PIPE_BUF), and the newest counts. */
+struct watch {
+  pid_t group;     /* 0: none */
+  int64_t term_ms; /* when SIGTERM is due, as now_ms(): the end of the lease */
+  int64_t kill_ms;
+};
+
 struct guard {
   pid_t pid;
-  int pipe;
+  int ends[2]; /* of the pipe to it, which never blocks */
 };
 
 struct job {
@@ -18,9 +27,10 @@ struct job {
   bool takes_terminal; /* it gets the terminal whenever it is ours */
 };
 
-/* guard.c: a process that kills the group with SIGKILL if redlock ends without saying so. */
+/* guard.c: a process that ends the group if redlock ends without saying so, or says nothing until the lease is over. */
 int guard_start(struct guard *guard);
-void guard_watch(const struct guard *guard, pid_t group);
+struct watch guard_watch(const struct session *session, pid_t group); /* until the lease is over */
+void guard_tell(const struct guard *guard, struct watch watch);
 void guard_end(const struct guard *guard);
 
 /* terminal.c */

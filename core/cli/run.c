@@ -93,6 +93,7 @@ static void lose(struct run *run)
   run->kill_at_ms = now_ms() + run->session->args->kill_after_ms;
   job_signal(&run->job, SIGTERM);
   job_signal(&run->job, SIGCONT);
+  guard_tell(&run->job.guard, (struct watch){run->job.pid, NEVER_MS, run->kill_at_ms});
   say_lost(run);
 }
 
@@ -120,6 +121,7 @@ static void stop_self(struct run *run, int number)
   sigset_t one;
   sigemptyset(&one);
   sigaddset(&one, number);
+  guard_tell(&run->job.guard, (struct watch){run->job.pid, NEVER_MS, NEVER_MS}); /* it is stopped, and may clean up */
   sigprocmask(SIG_UNBLOCK, &one, NULL);
   if (number == SIGSTOP)
     raise(SIGSTOP);
@@ -196,8 +198,11 @@ static void watch_job(struct run *run)
     while ((number = session_signal(run->session)) != 0)
       hear(run, number);
     look_at_lock(run);
+    if (!run->lost)
+      guard_tell(&run->job.guard, guard_watch(run->session, run->job.pid));
     kill_when_due(run);
   }
+  guard_tell(&run->job.guard, (struct watch){.group = 0}); /* what CMD leaves running stays */
 }
 
 /* If a signal ended CMD, redlock ends by the same signal. Ctrl-C reached only CMD's group; the script that called
@@ -313,7 +318,6 @@ static int acquire_and_run(struct run *run)
 
 static void stand_by(struct run *run)
 {
-  guard_watch(&run->job.guard, 0); /* the number of CMD's group may be used again */
   unwatch_job_signals(run->session);
   run->lost = run->killed = false;
   run->asked_to_end = 0;

@@ -119,14 +119,18 @@ def test_a_background_job_reads_after_fg(shell):
     assert shell.status() == 0
 
 
-def test_a_lock_that_lapsed_during_a_stop_is_lost(shell, redlock, nodes):
-    script = "trap 'echo warned; exit 0' TERM; echo begun; read line; echo went on"
+def test_a_lock_that_lapsed_during_a_stop_is_lost(shell, redlock, nodes, tmp_path):
+    """The command stays stopped until then, so that it can clean up when the user comes back."""
+    script = "trap 'echo warned; exit 0' TERM; echo \\$\\$ >%s; echo begun; read line; echo went on" % \
+        (tmp_path / "pid")
     shell.type('redlock run --ttl 3s job -- sh -c "%s"\n' % script)
     shell.expect("begun")
     shell.type("\x1a")
     shell.expect("Stopped")
     shell.expect(r"ready\$ ")
     token = redlock.acquire("job", "--wait", "20s", "--ttl", "30s")
+    eventually(lambda: 0 < nodes[0].pttl("job") < 29_000, LIMIT_S, "a second has passed")
+    assert process_state(pid_in(tmp_path / "pid")) == "T"
     shell.type("fg\n")
     output = shell.expect(r"(?s)^(.*?)ready\$ ").group(1)
     assert "warned" in output and "lost" in output and "went on" not in output
