@@ -58,9 +58,12 @@ int job_start(struct job *job, const struct session *session)
   return failed ? reap_unstarted(job, session, why) : 0;
 }
 
+/* CMD may have left its group for another one; the processes that it has started may, too, and are not known. */
 void job_signal(const struct job *job, int number)
 {
   kill(-job->pid, number);
+  if (job->running && getpgid(job->pid) != job->pid)
+    kill(job->pid, number);
 }
 
 bool job_group_exists(const struct job *job)

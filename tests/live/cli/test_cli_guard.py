@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -113,3 +114,16 @@ def test_a_guard_that_slept_goes_by_the_newest_lease(redlock, family):
     assert not any(map(is_gone, pids)) and redlock.json("status", "job")[1]["holder"] == token
     running.send_signal(signal.SIGKILL)
     all_gone(pids)
+
+
+def test_a_command_that_left_its_group_is_ended(redlock, nodes, tmp_path):
+    """For another group of the session, which job control would do."""
+    script = ("import os, signal; os.setpgid(0, os.getpgid(os.getppid())); print('ready', os.getpid(), flush=True);"
+              "signal.pause()")
+    running = redlock.start("run", *SHORT, "job", "--", sys.executable, "-c", script, start_new_session=True)
+    pid = int(read_until(running.stdout, "\n").split()[1])
+    for node in nodes:
+        node.delete_keys()
+    done = finish(running)
+    assert done.returncode == LOST
+    all_gone([pid])
