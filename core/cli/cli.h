@@ -193,6 +193,8 @@ const char *nearest(const char *word, const char *const *words);
 void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
+enum { WORDS_MS = 1000 };
+bool takes_words(int patience_ms);        /* whether standard error takes a line without blocking */
 int fail_of_system(const char *words);    /* EXIT_INTERNAL */
 int fail_errno(const char *what);         /* EXIT_INTERNAL */
 const char *failure_words(int exit_code); /* the last that fail() said with this code; NULL if there is none */

@@ -15,6 +15,7 @@ struct run {
   struct job job;
   bool lost;
   char *reason; /* of the loss */
+  bool is_said;
   bool killed;
   bool leads;
   int asked_to_end; /* the signal that was meant for redlock as well as for CMD */
@@ -81,9 +82,9 @@ static void export_lock(const struct session *session)
 
 static void say_lost(struct run *run)
 {
-  run->reason = loss_reason(run->session);
-  if (!run->session->args->json)
+  if (!run->is_said && !run->session->args->json)
     fail(EXIT_LOST, "the lock was lost while %s ran: %s", run->session->args->job[0], run->reason);
+  run->is_said = true;
 }
 
 /* SIGCONT, since a stopped process does not receive SIGTERM. */
@@ -94,13 +95,16 @@ static void lose(struct run *run)
   job_signal(&run->job, SIGTERM);
   job_signal(&run->job, SIGCONT);
   guard_tell(&run->job.guard, (struct watch){run->job.pid, NEVER_MS, run->kill_at_ms});
-  say_lost(run);
+  run->reason = loss_reason(run->session);
 }
 
+/* What is said of a loss waits for CMD's end if nobody reads it. */
 static void look_at_lock(struct run *run)
 {
   if (!run->lost && redlock_lock_state(run->session->lock) != REDLOCK_STATE_HELD)
     lose(run);
+  if (run->lost && takes_words(0))
+    say_lost(run);
 }
 
 /* CMD continues only if the lock is still held. */
@@ -241,6 +245,8 @@ static int finish(struct run *run)
   bool had_terminal = terminal_take(&run->job);
   int status = leave(run, keep_left_ms(run));
   if (status == REDLOCK_LOST && !run->lost)
+    run->reason = loss_reason(run->session);
+  if (run->reason != NULL)
     say_lost(run);
   run->lost = run->lost || (status == REDLOCK_LOST && !run->leads); /* a CMD that leads has ended by itself */
   return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
@@ -311,7 +317,7 @@ static int acquire_and_run(struct run *run)
     session->caught = run->asked_to_end;
   if (session->caught != 0)
     code = 128 + session->caught;
-  if (json)
+  if (json && (!stands_by_again(run) || takes_words(WORDS_MS)))
     report(run, run->lost ? REDLOCK_LOST : status, code);
   return code;
 }
@@ -319,7 +325,7 @@ static int acquire_and_run(struct run *run)
 static void stand_by(struct run *run)
 {
   unwatch_job_signals(run->session);
-  run->lost = run->killed = false;
+  run->lost = run->killed = run->is_said = false;
   run->asked_to_end = 0;
   run->session->leave_by_ms = 0;
   free(run->reason);

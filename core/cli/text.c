@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,14 @@ static void note_failure(int code, char *words)
   last_failure.words = words;
 }
 
-/* Always one line, whatever bytes the user passed. */
+bool takes_words(int patience_ms)
+{
+  struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
+  return poll(&error, 1, patience_ms) != 0;
+}
+
+/* Always one line, whatever bytes the user passed. A line that nobody reads is dropped: there is a lock to look after.
+ */
 int fail(int exit_code, const char *pattern, ...)
 {
   va_list values;
@@ -54,7 +62,8 @@ int fail(int exit_code, const char *pattern, ...)
   for (int i = 0; i < length; i++)
     if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
       text[i] = '?';
-  fprintf(stderr, "redlock: %s\n", length < 0 ? "out of memory" : text);
+  if (takes_words(WORDS_MS))
+    fprintf(stderr, "redlock: %s\n", length < 0 ? "out of memory" : text);
   if (length >= 0 && exit_code != 0)
     note_failure(exit_code, text);
   else if (length >= 0)

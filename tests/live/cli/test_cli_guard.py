@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-from command import LIMIT_S, LOST, all_gone, end_process, finish, is_gone, pid_in, process_state, read_until
+from command import BIN, LIMIT_S, LOST, all_gone, end_process, finish, is_gone, pid_in, process_state, read_until
 from testing import eventually
 
 SHORT = ("--ttl", "4s", "--node-timeout", "500ms")
+LEADS = "echo term $REDLOCK_FENCE; echo $$ >>%s; trap '' TERM; while :; do sleep 0.1; done"
 
 
 def sh(script):
@@ -114,6 +115,38 @@ def test_a_guard_that_slept_goes_by_the_newest_lease(redlock, family):
     assert not any(map(is_gone, pids)) and redlock.json("status", "job")[1]["holder"] == token
     running.send_signal(signal.SIGKILL)
     all_gone(pids)
+
+
+def full_pipe():
+    """(read end, write end) of a pipe that takes no further byte."""
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    try:
+        while True:
+            os.write(ends[1], b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(ends[1], True)
+        return ends
+
+
+def test_a_leader_whose_words_nobody_reads_ends_its_term(redlock, nodes, tmp_path):
+    """The command is killed all the same, and the next term begins."""
+    pids = tmp_path / "pids"
+    unread, error = full_pipe()
+    command = [BIN, "lead", *SHORT, "--kill-after", "500ms", "scheduler", "--", *sh(LEADS % pids)]
+    leader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=error, env=redlock.env)
+    try:
+        term = int(read_until(leader.stdout, "\n").split()[1])
+        for node in nodes:
+            node.delete_keys()
+        assert int(read_until(leader.stdout, "\n").split()[1]) > term
+        all_gone([int(pids.read_text().split()[0])])
+    finally:
+        leader.kill()
+        leader.communicate()
+        os.close(unread)
+        os.close(error)
+    all_gone(map(int, pids.read_text().split()))
 
 
 def test_a_command_that_left_its_group_is_ended(redlock, nodes, tmp_path):
