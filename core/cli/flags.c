@@ -43,7 +43,7 @@ static const struct poptOption bootstrap_flags[] = {
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {
-    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in the text format of Prometheus", NULL};
+    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in the text format of Prometheus; exit with 0 whatever it says", NULL};
 static const struct poptOption details_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE, "show all columns", NULL};
 static const struct poptOption no_write_flag = {

@@ -95,7 +95,8 @@ static const struct command commands[] = {
      "Checks every node: would it grant a lock, and if not, why, and how to fix it?\n"
      "Stores one key on each node and deletes it again, unless --no-write is given. With --kinds it also tries what "
      "these kinds of lock need, and prints the ACL of their user.\n"
-     "Exits with 0 if all would, with 78 if one is refused because of its configuration, otherwise with 69.",
+     "Exits with 0 if all would, with 78 if one is refused because of its configuration, otherwise with 69; with "
+     "--metrics 0 if they were printed.",
      doctor_main, without_for_doctor, defaults_of_doctor},
     {"bench", "[OPTION...]",
      "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"

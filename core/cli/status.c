@@ -268,7 +268,7 @@ static int inspect_slots(struct session *session)
     code = quiet_code(slots_verdict(&slots));
   } else {
     int failed = print_slots(&slots, status);
-    code = failed ? failed : exit_code_of(session->args, status);
+    code = failed || session->args->metrics ? failed : exit_code_of(session->args, status);
   }
   slots_free(&slots);
   return code;
@@ -276,7 +276,7 @@ static int inspect_slots(struct session *session)
 
 /* ---- one lock ---- */
 
-/* Held or free, the question has been answered: both exit with 0. */
+/* Held or free, the question has been answered: both exit with 0. Metrics say themselves what they have found. */
 static int inspect(struct session *session)
 {
   int status = session_inspect(session, session->lock);
@@ -285,7 +285,7 @@ static int inspect(struct session *session)
   if (session->args->quiet)
     return quiet_code(redlock_lock_verdict(session->lock));
   int failed = print_status(session, status);
-  if (failed || status == REDLOCK_BUSY)
+  if (failed || status == REDLOCK_BUSY || session->args->metrics)
     return failed;
   return exit_code_of(session->args, status);
 }

@@ -8,14 +8,14 @@ import re
 import sys
 from pathlib import Path
 
-COMMAND = Path(__file__).resolve().parents[2] / "core/cli/status.c"
+COMMAND = Path(__file__).resolve().parents[2] / "core/cli"
 
 HEAD = """<!-- Made from the library's own output by ./dev docs: do not edit it. -->
 
 # Metrics
 
 `client.metrics()` in Python and PHP and `redlock_client_metrics` in C return these families as OpenMetrics text, for
-the client that is asked. `redlock doctor --metrics` prints those of nodes. [Alerts](alerts.md) says which to watch.
+the client that is asked. The command prints those of nodes. [Alerts](alerts.md) says which to watch.
 
 | family | type | labels | meaning |
 |---|---|---|---|
@@ -23,7 +23,8 @@ the client that is asked. `redlock doctor --metrics` prints those of nodes. [Ale
 
 
 COMMAND_HEAD = """
-`redlock status --metrics RESOURCE` prints those of nodes as well, and these of the resource:
+`redlock doctor --metrics` adds when it asked the nodes, and `redlock status --metrics RESOURCE` the figures of the
+resource:
 
 | family | type | labels | meaning |
 |---|---|---|---|
@@ -62,9 +63,10 @@ def rows(text):
 
 def command_rows():
     """The strings of the command's source."""
-    text = re.sub(r'"\s*"', "", COMMAND.read_text()).replace("\\n", "\n").replace('\\"', '"')
+    source = "".join((COMMAND / name).read_text() for name in ("doctor.c", "status.c"))
+    text = re.sub(r'"\s*"', "", source).replace("\\n", "\n").replace('\\"', '"')
     for name, kind, meaning in re.findall(r'# TYPE (\w+) (\w+)\n# HELP \1 (.*?)"', text):
-        labels = "`resource`, `verdict`" if name.endswith("_verdict") else "`resource`"
+        labels = "" if "_doctor_" in name else "`resource`, `verdict`" if name.endswith("_verdict") else "`resource`"
         yield f"| `{name}` | {kind} | {labels} | {meaning} |\n"
 
 

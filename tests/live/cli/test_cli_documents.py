@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -118,11 +119,23 @@ def test_tls_md_runs_a_job_as_shown(type_in, make_cluster, authority, tmp_path):
     assert said.endswith("reported under report\n")
 
 
-def test_the_timer_of_alerts_md_writes_metrics(type_in, three, tmp_path):
+def test_the_timer_of_alerts_md_tells_of_an_outage(type_in, three, tmp_path):
     line = typed("docs/alerts.md", "Where the metrics come from", "text")
-    type_in(line.replace("/var/lib/node_exporter", str(tmp_path)))
-    assert "\nredlock_node_votes_now{" in (tmp_path / "redlock.prom").read_text()
-    assert not (tmp_path / "redlock.prom.new").exists()
+    written = tmp_path / "redlock.prom"
+
+    def votes():
+        """What the line has written, after it ran once more."""
+        type_in(line.replace("/var/lib/node_exporter", str(tmp_path)))
+        assert not (tmp_path / "redlock.prom.new").exists()
+        text = written.read_text()
+        (asked,) = re.findall(r"^redlock_doctor_timestamp_seconds (\d+)$", text, re.M)
+        assert 0 <= time.time() - int(asked) < LIMIT_S
+        return re.findall(r"^redlock_node_votes_now\{.*\} (\d)$", text, re.M)
+
+    assert votes() == ["1", "1", "1"]
+    three[0].kill()
+    three[2].kill()
+    assert votes() == ["0", "1", "0"]
 
 
 def test_kinds_md_locks_from_the_shell_as_shown(type_in, three, tmp_path):

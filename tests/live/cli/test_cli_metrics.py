@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from command import BIN, ROOT
+from command import BIN, ROOT, UNAVAILABLE
 from testing import eventually, free_port
 
 PROMTOOL, NODE_EXPORTER = "promtool", "prometheus-node-exporter"
@@ -16,7 +16,9 @@ PROMTOOL, NODE_EXPORTER = "promtool", "prometheus-node-exporter"
 def figures(request, redlock, nodes):
     nodes[0].kill()
     command, *rest = request.param
-    return redlock(command, "--metrics", *rest).stdout
+    done = redlock(command, "--metrics", *rest)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def families(text):
@@ -26,7 +28,7 @@ def families(text):
 def test_metrics_are_of_nodes_and_the_resource_only(figures):
     """Counters of the command itself would be taken for those of the programs that have the same names."""
     assert len(families(figures)) >= 7 and "redlock_node_votes_now" in families(figures)
-    assert [name for name in families(figures) if not re.match("redlock_(node|resource)_", name)] == []
+    assert [name for name in families(figures) if not re.match("redlock_(node|resource|doctor)_", name)] == []
     assert [line.split()[-1] for line in figures.splitlines() if line.startswith("redlock_node_votes_now{")] == \
         ["0"] + 4 * ["1"]
 
@@ -52,6 +54,18 @@ def test_every_sample_belongs_to_the_family_above_it(figures):
             assert line.split()[2] == name and len(line.split()) > 3
         else:
             assert re.match(re.escape(name) + r"[{ ]", line), line
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("status", "orders:42"), ("status", "--permits", "2", "gpu")],
+                         ids=["doctor", "status", "permits"])
+def test_metrics_of_an_outage_are_printed_with_status_0(redlock, nodes, command):
+    """The file of a collector must have them, and a script that fails would keep the old one."""
+    for node in nodes.nodes[:3]:
+        node.kill()
+    done = redlock(*command, "--metrics", "--connect-timeout", "500ms")
+    votes = [line.split()[-1] for line in done.stdout.splitlines() if line.startswith("redlock_node_votes_now{")]
+    assert (done.returncode, votes) == (0, 3 * ["0"] + 2 * ["1"]), done.stderr
+    assert redlock(*command, "--connect-timeout", "500ms").returncode == UNAVAILABLE
 
 
 def test_promtool_finds_nothing(figures):
@@ -81,5 +95,5 @@ def test_textfile_collector_reads_it(figures, tmp_path):
         exporter.wait()
     assert "\nnode_textfile_scrape_error 0\n" in text
     samples = {line for line in figures.splitlines() if not line.startswith("#")}
-    names = {line.split("{")[0] for line in samples}
-    assert names <= {line.split("{")[0] for line in text.splitlines()}
+    names = {re.split("[{ ]", line)[0] for line in samples}
+    assert names <= {re.split("[{ ]", line)[0] for line in text.splitlines()}
