@@ -63,6 +63,18 @@ static int refuse_value(const struct reader *reader)
   return code;
 }
 
+/* Other readers of such lines take quotation marks away. Here they would be part of the value: two programs with
+ * key_prefix = lock: and "lock:" do not exclude each other. */
+static bool is_quoted(const char *value)
+{
+  return *value == '"' || *value == '\'';
+}
+
+static bool has_blanks(const char *value)
+{
+  return isspace((unsigned char)*value) || isspace((unsigned char)value[strlen(value) - 1]);
+}
+
 static int read_setting(struct reader *reader, const char *name, const char *given)
 {
   int index = option_named(name, strlen(name));
@@ -71,6 +83,9 @@ static int read_setting(struct reader *reader, const char *name, const char *giv
     return fail(EXIT_USAGE, "%s:%d: %s is already set in %s", reader->path, reader->line, name, before->where);
   if (strcmp(name, "nodes") == 0 && *given == '\0')
     return fail(EXIT_USAGE, "%s:%d: nodes is empty", reader->path, reader->line);
+  if (is_quoted(given))
+    return fail(EXIT_USAGE, "%s:%d: %s begins with a quotation mark; values stand without", reader->path, reader->line,
+                name);
   char *value = completed(reader, name, given);
   if (redlock_client_set(reader->client, name, value) != REDLOCK_OK || index < 0) {
     free(value);
@@ -167,7 +182,9 @@ static int read_variable(struct args *args, redlock_client *client, const char *
     free(name);
     return 0;
   }
-  if (!is_nodes && redlock_client_set(client, option, value) != REDLOCK_OK) {
+  if (is_quoted(value) || (!is_nodes && has_blanks(value))) {
+    refused = fail(EXIT_USAGE, "%s begins with a quotation mark, or has blanks at an end; values stand without", name);
+  } else if (!is_nodes && redlock_client_set(client, option, value) != REDLOCK_OK) {
     char *message = client_message(client);
     refused = fail(EXIT_USAGE, "%s: %s", name, message);
     free(message);

@@ -102,6 +102,8 @@ def test_environment_and_flags_win(redlock, nodes, file):
     ("ttl_ms = 30000\n\nttl_ms = 20000\n", [":3: ", "ttl_ms is already set in ", ":1"]),
     ("nodes = redis://u:s3cret@10.0.0.1,http://u:s3cret@10.0.0.2\n", [":1: ", "redis://"]),
     ("\nnodes =\n", [":2: nodes is empty"]),
+    ('key_prefix = "lock:"\n', [":1: key_prefix begins with a quotation mark"]),
+    ("nodes = 'redis://u:s3cret@10.0.0.1'\n", [":1: nodes begins with a quotation mark"]),
     ("ttl_ms = 30000\0\n", [":1: "]),
     ("node_timeout_ms = 20000\nttl_ms = 30000\n", ["node_timeout_ms (", ":1) is 20000", "ttl_ms (", ":2) 30000"]),
 ])
@@ -197,6 +199,20 @@ def test_environment_beats_the_machines_file(redlock, nodes, file, flags, enviro
 def test_variables_are_checked_by_every_command(redlock, name, value, words, command):
     done = redlock(*command, env=dict(redlock.env, **{name: value}))
     assert done.returncode == USAGE and "%s: %s" % (name, words) in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name, value", [
+    ("REDLOCK_KEY_PREFIX", '"lock:"'),
+    ("REDLOCK_KEY_PREFIX", "lock:\n"),
+    ("REDLOCK_KEY_PREFIX", " lock:"),
+    ("REDLOCK_NODES", "'redis://u:s3cret@127.0.0.1'"),
+])
+def test_variables_with_quotation_marks_are_refused(redlock, nodes, name, value):
+    """As docker's --env-file leaves them: another prefix would not exclude the others."""
+    done = redlock("acquire", "x", env=dict(redlock.env, **{name: value}))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1), done.stderr
+    assert name in done.stderr and "quotation mark" in done.stderr and "s3cret" not in done.stderr
+    nodes.no_keys()
 
 
 def test_lock_variables_are_set_for_the_command_alone(redlock, nodes):
