@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from command import BIN, CLIENT, LIMIT_S, ROOT
+from command import BIN, CLIENT, LIMIT_S, REFUSED_CONFIG, ROOT
 from guarding import MARKER
-from testing import eventually
+from testing import eventually, free_port
+from testing.process import Child
 
 sys.path.insert(0, str(ROOT / "tests/packages"))
 
@@ -169,3 +170,60 @@ def test_the_number_is_lowered_as_day_two_says(type_in, three, redlock, end):
     said = type_in(line, REDLOCK_NODES=nodes + end)
     assert "has no program asked for more than 30s for 2m? [y/N]" in said and said.count("was replaced; it votes") == 3
     assert [node.get(MARKER).split()[6] for node in three] == 3 * [b"30000"]
+
+
+class Saving:
+    """A server whose user comes from a file that it writes itself."""
+
+    def __init__(self, folder, where):
+        self.folder, self.port = folder, free_port()
+        user = "user app on >old-password ~* &* +@all\n"
+        folder.mkdir()
+        (folder / "users.acl").write_text(user)
+        (folder / "redis.conf").write_text("port %d\nbind 127.0.0.1\nsave \"\"\ndir %s\n%s" % (
+            self.port, folder, {"aclfile": "aclfile users.acl\n", "configuration": user}[where]))
+        self.url = "redis://127.0.0.1:%d" % self.port
+
+    def start(self):
+        self.child = Child(["redis-server", "redis.conf"], cwd=self.folder, stdout=subprocess.DEVNULL)
+        ping = ["redis-cli", "-p", str(self.port), "ping"]
+        eventually(lambda: subprocess.run(ping, capture_output=True).stdout == b"PONG\n", LIMIT_S, "it answers")
+
+
+@pytest.fixture(params=["aclfile", "configuration"])
+def saving(request, tmp_path):
+    """Three of them, and what saves their users."""
+    servers = [Saving(tmp_path / str(i), request.param) for i in range(3)]
+    try:
+        for server in servers:
+            server.start()
+        yield servers, {"aclfile": "ACL SAVE", "configuration": "CONFIG REWRITE"}[request.param]
+    finally:
+        for server in servers:
+            server.child.end()
+
+
+def test_passwords_that_are_rotated_survive_a_restart(saving, redlock, type_in, tmp_path):
+    servers, save = saving
+    user, password = tmp_path / "user", tmp_path / "password"
+    user.write_text("app")
+    redlock.env.update(REDLOCK_NODES=",".join(server.url for server in servers), REDLOCK_GUARD="off",
+                       REDLOCK_USER_FILE=str(user), REDLOCK_PASSWORD_FILE=str(password))
+    locked = lambda: redlock.once("run", "job", "--", "true").returncode  # noqa: E731
+    shown = blocks(section("docs/day-two.md", "Rotate passwords"))
+    add, remove = (block.text.replace("ACL SAVE", save) for block in shown)
+    on_each = lambda lines: [type_in(with_ports(lines, 3 * [server])) for server in servers]  # noqa: E731
+    password.write_text("old-password")
+    password.chmod(0o600)
+    on_each(add)
+    assert locked() == 0
+    password.write_text("new-password")
+    assert locked() == 0
+    on_each(remove)
+    assert locked() == 0
+    for server in servers:
+        server.child.end()
+        server.start()
+    assert locked() == 0
+    password.write_text("old-password")
+    assert locked() == REFUSED_CONFIG
