@@ -18,7 +18,7 @@ static const struct {
     {"expire", "Lock", "set how much longer it is held, also shorter"},
     {"release", "Lock", "release the lock that has a token"},
     {"status", "Look", "who holds a lock, and for how much longer"},
-    {"ls", "Look", "list the locks that are held"},
+    {"ls", "Look", "list held locks whose names begin alike"},
     {"doctor", "Look", "check every node, and say what to do"},
     {"bench", "Look", "measure cycles per second"},
     {"bootstrap", "Operate", "let new nodes vote at once"},
