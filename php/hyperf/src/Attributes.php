@@ -6,6 +6,7 @@ namespace Redlock\Hyperf;
 
 use Hyperf\Di\Annotation\AnnotationCollector;
 use Hyperf\Di\Annotation\MultipleAnnotation;
+use Redlock\Exception\InvalidOptionException;
 use Redlock\Hyperf\Annotation\RedLock;
 use Redlock\Hyperf\Annotation\WithLock;
 use RedlockHyperf\Annotation\RedLockAnnotation;
@@ -24,27 +25,35 @@ final class Attributes
         if ($specs !== [] || !$method->isPublic() || $method->isStatic() || $method->isConstructor()) {
             return $specs;
         }
+        return self::onClass($class);
+    }
+
+    /** @return list<LockSpec> */
+    public static function onClass(string $class): array
+    {
         return self::specs(self::ON_CLASSES,
             static fn (string $name): mixed => AnnotationCollector::getClassAnnotation($class, $name));
     }
 
-    /** @return list<array{string, \ReflectionMethod}> every method that runs under locks, by class */
+    /**
+     * @return array<string, \ReflectionMethod> every method that runs under locks
+     * @throws InvalidOptionException an attribute locks nothing, or less than it seems to
+     */
     public static function methods(): array
     {
         $methods = [];
         foreach (self::ON_METHODS as $name) {
             foreach (AnnotationCollector::getMethodsByAnnotation($name) as $found) {
-                $methods[] = [$found['class'], new \ReflectionMethod($found['class'], $found['method'])];
+                $methods[] = Reach::ofMethod(new \ReflectionMethod($found['class'], $found['method']));
             }
         }
         foreach (self::ON_CLASSES as $name) {
             foreach (\array_keys(AnnotationCollector::getClassesByAnnotation($name)) as $class) {
-                foreach ((new \ReflectionClass($class))->getMethods(\ReflectionMethod::IS_PUBLIC) as $method) {
-                    $methods[] = [$class, $method];
-                }
+                \array_push($methods, ...Reach::ofClass(new \ReflectionClass($class)));
             }
         }
-        return $methods;
+        $names = \array_map(static fn (\ReflectionMethod $one): string => "$one->class::$one->name", $methods);
+        return \array_combine($names, $methods);
     }
 
     /**

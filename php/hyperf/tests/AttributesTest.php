@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Tests;
 
-use Hyperf\Di\Annotation\AnnotationCollector;
 use PHPUnit\Framework\TestCase;
 use Redlock\Hyperf\Annotation\RedLock;
 use Redlock\Hyperf\Attributes;
@@ -15,25 +14,6 @@ require_once __DIR__ . '/hyperf.php';
 /** Which locks a method gets from the attributes that are written above it and its class. */
 final class AttributesTest extends TestCase
 {
-    protected function setUp(): void
-    {
-        [AnnotationCollector::$classes, AnnotationCollector::$methods] = [[], []];
-    }
-
-    /** As Hyperf's scanner does. @param class-string $class */
-    private static function scan(string $class): void
-    {
-        $reflection = new \ReflectionClass($class);
-        foreach ($reflection->getAttributes() as $attribute) {
-            $attribute->newInstance()->collectClass($class);
-        }
-        foreach ($reflection->getMethods() as $method) {
-            foreach ($method->getAttributes() as $attribute) {
-                $attribute->newInstance()->collectMethod($class, $method->getName());
-            }
-        }
-    }
-
     /** @return list<string> */
     private static function resources(string $class, string $method): array
     {
@@ -43,7 +23,7 @@ final class AttributesTest extends TestCase
 
     public function testWithLockAndItsOldNameAreTheSame(): void
     {
-        self::scan(Annotated::class);
+        Scanner::scan(Annotated::class);
         $new = Attributes::of(Annotated::class, new \ReflectionMethod(Annotated::class, 'new'));
         $old = Attributes::of(Annotated::class, new \ReflectionMethod(Annotated::class, 'old'));
         $this->assertEquals($new, $old);
@@ -53,27 +33,27 @@ final class AttributesTest extends TestCase
 
     public function testThreeNamesOnOneMethodAreThreeLocks(): void
     {
-        self::scan(Annotated::class);
+        Scanner::scan(Annotated::class);
         $this->assertSame(['new', 'old', 'annotation'], self::resources(Annotated::class, 'mixed'));
     }
 
     public function testAClassCountsForPublicMethodsWithoutAnAttribute(): void
     {
-        self::scan(Annotated::class);
+        Scanner::scan(Annotated::class);
         $this->assertSame(['class'], self::resources(Annotated::class, 'plain'));
         $this->assertSame([], self::resources(Annotated::class, 'hidden'));
     }
 
     public function testTheOldNameOnAClassCountsToo(): void
     {
-        self::scan(AnnotatedOfOld::class);
+        Scanner::scan(AnnotatedOfOld::class);
         $this->assertSame(['class'], self::resources(AnnotatedOfOld::class, 'plain'));
         $this->assertSame([AnnotatedOfOld::class . '::plain'], self::checkedAtBoot());
     }
 
     public function testEveryNameIsCheckedAtBoot(): void
     {
-        self::scan(Annotated::class);
+        Scanner::scan(Annotated::class);
         $expected = [];
         foreach (['mixed', 'new', 'old', 'plain'] as $method) {
             $expected[] = Annotated::class . "::$method";
@@ -84,9 +64,7 @@ final class AttributesTest extends TestCase
     /** @return list<string> */
     private static function checkedAtBoot(): array
     {
-        $names = \array_map(static fn (array $found): string => $found[0] . '::' . $found[1]->getName(),
-            Attributes::methods());
-        $names = \array_values(\array_unique($names));
+        $names = \array_keys(Attributes::methods());
         \sort($names);
         return $names;
     }

@@ -28,8 +28,8 @@ final class BootListener implements ListenerInterface
     {
         DocblockScan::refuse($this->config->get('annotations.scan.paths', []));
         $check = new BootCheck($this->locks);
-        foreach (Attributes::methods() as [$class, $method]) {
-            $check->method($class, $method, Attributes::of($class, $method));
+        foreach (Attributes::methods() as $method) {
+            $check->method($method->class, $method, Attributes::of($method->class, $method));
         }
     }
 }

@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf;
+
+use Redlock\Exception\InvalidOptionException;
+
+/**
+ * @internal Which methods an attribute locks. Hyperf rewrites a method where its code stands, and asks for the
+ * attributes of that class or trait: what a class inherits, or has of a trait, does not have the class's.
+ */
+final class Reach
+{
+    /**
+     * @param \ReflectionMethod $method one that was found with an attribute, maybe inherited with it
+     * @return \ReflectionMethod the one that is rewritten
+     */
+    public static function ofMethod(\ReflectionMethod $method): \ReflectionMethod
+    {
+        $code = self::code($method);
+        $name = "$code->class::$code->name";
+        if ($code->isAbstract()) {
+            throw new InvalidOptionException("$name is abstract: an attribute there locks nothing, as it is not "
+                . 'inherited; write it above the methods that implement it');
+        }
+        if ($code->isConstructor() && Attributes::onClass($code->class) !== []) {
+            throw new InvalidOptionException("$name would not be locked: Hyperf leaves out the constructor of a class "
+                . 'that has an attribute, too; remove one of both');
+        }
+        if (Attributes::of($code->class, $code) === []) {
+            throw new InvalidOptionException("$name would run without its lock: Hyperf does not scan $code->class "
+                . '(annotations.scan.paths)');
+        }
+        return $code;
+    }
+
+    /** @return non-empty-list<\ReflectionMethod> what the attribute of a class locks, besides methods with their own */
+    public static function ofClass(\ReflectionClass $class): array
+    {
+        $reached = [];
+        foreach ($class->getMethods(\ReflectionMethod::IS_PUBLIC) as $method) {
+            if ($method->isStatic() || $method->isConstructor() || $method->isAbstract()) {
+                continue;
+            }
+            $code = self::code($method);
+            if (Attributes::of($code->class, $code) === []) {
+                throw new InvalidOptionException("$class->name::$method->name would run without the lock of "
+                    . "$class->name: its code is in $code->class; declare it again in $class->name, or write the "
+                    . 'attribute above methods, and not above the class');
+            }
+            $code->class === $class->name && $reached[] = $code;
+        }
+        return $reached ?: throw new InvalidOptionException("the attribute of $class->name locks nothing: there is no "
+            . 'code of a public method that is not static; write it above the methods of a class');
+    }
+
+    /** The method of the class or trait in which the code stands. */
+    private static function code(\ReflectionMethod $method): \ReflectionMethod
+    {
+        $place = static fn (\ReflectionMethod $one): array => [$one->getFileName(), $one->getStartLine(),
+            $one->getEndLine()];
+        foreach ($method->getDeclaringClass()->getTraits() as $trait) {
+            foreach ($trait->getMethods() as $other) {
+                if ($place($other) === $place($method)) {
+                    return self::code($other);
+                }
+            }
+        }
+        return $method;
+    }
+}
