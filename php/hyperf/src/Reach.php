@@ -40,8 +40,8 @@ final class Reach
     {
         $reached = [];
         foreach ($class->getMethods(\ReflectionMethod::IS_PUBLIC) as $method) {
-            if ($method->isStatic() || $method->isConstructor() || $method->isAbstract()) {
-                continue;
+            if ($method->isStatic() || $method->isConstructor() || $method->isAbstract() || $method->isInternal()) {
+                continue; /* PHP's own methods are not expected to lock */
             }
             $code = self::code($method);
             if (Attributes::of($code->class, $code) === []) {

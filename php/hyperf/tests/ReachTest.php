@@ -69,11 +69,13 @@ final class ReachTest extends TestCase
 
     public function testWhatIsLockedBoots(): void
     {
-        self::boot(Heir::class, Locked::class, OfAll::class, OwnTrait::class, OnlyMade::class, Suit::class);
+        self::boot(Heir::class, Locked::class, OfAll::class, OwnTrait::class, OnlyMade::class, Suit::class,
+            OfPhp::class);
         $names = \array_keys(Attributes::methods());
         \sort($names);
         $this->assertSame(\array_map(static fn (string $name): string => __NAMESPACE__ . "\\$name",
-            ['Locked::pay', 'OfAll::own', 'OnlyMade::__construct', 'OwnTrait::ofTrait', 'Suit::label']), $names);
+            ['Locked::pay', 'OfAll::own', 'OfPhp::own', 'OnlyMade::__construct', 'OwnTrait::ofTrait',
+                'Suit::label']), $names);
     }
 }
 
@@ -224,6 +226,14 @@ enum Suit
     case Hearts;
 
     public function label(): void
+    {
+    }
+}
+
+#[WithLock('php')]
+class OfPhp extends \ArrayObject
+{
+    public function own(): void
     {
     }
 }
