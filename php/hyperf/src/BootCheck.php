@@ -21,6 +21,11 @@ final class BootCheck
             throw new InvalidOptionException("$name is a generator: its body runs when it is iterated, after the lock "
                 . 'was released; return the values, or lock inside of it');
         }
+        foreach ($specs === [] ? [] : $method->getParameters() as $parameter) {
+            $parameter->isPassedByReference() && throw new InvalidOptionException("$name takes "
+                . "\${$parameter->getName()} by reference, and Hyperf's AOP hands it a copy: what it writes would be "
+                . 'lost; return it, or lock inside of it');
+        }
         $parameters = \array_map(static fn (\ReflectionParameter $parameter): string => $parameter->getName(),
             $method->getParameters());
         foreach ($specs as $spec) {

@@ -41,7 +41,9 @@ final class BootCheckTest extends TestCase
         $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
         $this->check(new LockSpec('order', pools: ['r1']));
         $this->check(new LockSpec(['order:#{id}', 'stock']));
-        (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, 'lines'), []);
+        foreach (['lines', 'append'] as $unlocked) {
+            (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, $unlocked), []);
+        }
         $this->assertLessThan(10.0, (\hrtime(true) - $begun) / 1e9, 'nothing may be waited for');
     }
 
@@ -58,6 +60,8 @@ final class BootCheckTest extends TestCase
     {
         return [
             'a generator' => ['is a generator', new LockSpec('lines'), 'lines'],
+            'a parameter by reference' => ['takes $lines by reference, and Hyperf\'s AOP hands it a copy',
+                new LockSpec('x'), 'append'],
             'a fence that nobody takes' => ["fence is 'nubmer', which is no parameter",
                 new LockSpec('x', ['fence' => true], fence: 'nubmer')],
             'an unknown parameter of several' => ['no parameter $oder', new LockSpec(['stock', 'order:#{oder}'])],
@@ -121,6 +125,11 @@ class Shop
     public function lines(): \Generator
     {
         yield 1;
+    }
+
+    public function append(array &$lines): void
+    {
+        $lines[] = 1;
     }
 
     public function proxied(int $id): mixed
