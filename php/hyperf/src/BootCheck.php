@@ -30,7 +30,7 @@ final class BootCheck
             $method->getParameters());
         foreach ($specs as $spec) {
             foreach ($spec->templates($name) as $template) {
-                $template->check($parameters);
+                $template->check($method->isStatic() ? $parameters : ['this', ...$parameters]);
             }
             self::isMethod('onBusy', $spec->onBusy, $class, $name);
             self::isMethod('onNoQuorum', $spec->onNoQuorum, $class, $name);

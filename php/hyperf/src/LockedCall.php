@@ -40,7 +40,8 @@ final class LockedCall
         if ($spec === null) {
             return ($this->body)($fences);
         }
-        $rendered = fn (Template $template): string => $template->render($this->arguments);
+        $values = ($this->instance === null ? [] : ['this' => $this->instance]) + $this->arguments;
+        $rendered = static fn (Template $template): string => $template->render($values);
         $resources = \array_values(\array_unique(\array_map($rendered, $spec->templates($this->method))));
         $held = HeldHere::find($spec->place(), $resources, $this->method);
         if ($held !== null) {

@@ -6,7 +6,10 @@ namespace Redlock\Hyperf;
 
 use Redlock\Exception\InvalidOptionException;
 
-/** "order:#{order.id}" with the arguments of a call: a name of a parameter, then keys, properties or getters. */
+/**
+ * "order:#{order.id}" with the arguments of a call: a name of a parameter, then keys, properties or getters. "this" is
+ * the object that is called, with the properties that its own code sees.
+ */
 final class Template
 {
     private const PLACEHOLDER = '/#\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}/';
@@ -55,9 +58,22 @@ final class Template
         $names = \explode('.', $path);
         $value = $arguments[\array_shift($names)];
         foreach ($names as $name) {
-            $value = $this->step($value, $name, $path);
+            $isThis = isset($arguments['this']) && $value === $arguments['this'];
+            $value = ($isThis ? self::property($value, $name) : null) ?? $this->step($value, $name, $path);
         }
         return $value;
+    }
+
+    /** Private ones too, of its class or a parent. */
+    private static function property(object $object, string $name): mixed
+    {
+        for ($class = new \ReflectionObject($object); $class !== false; $class = $class->getParentClass()) {
+            if ($class->hasProperty($name)) {
+                $property = $class->getProperty($name);
+                return $property->isInitialized($object) ? $property->getValue($object) : null;
+            }
+        }
+        return null;
     }
 
     private function step(mixed $value, string $name, string $path): mixed

@@ -40,7 +40,7 @@ final class BootCheckTest extends TestCase
             'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'later'));
         $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
         $this->check(new LockSpec('order', pools: ['r1']));
-        $this->check(new LockSpec(['order:#{id}', 'stock']));
+        $this->check(new LockSpec(['order:#{id}', 'stock:#{this.id}']));
         foreach (['lines', 'append'] as $unlocked) {
             (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, $unlocked), []);
         }
@@ -60,6 +60,8 @@ final class BootCheckTest extends TestCase
     {
         return [
             'a generator' => ['is a generator', new LockSpec('lines'), 'lines'],
+            'the object of a static method' => ['the method has no parameter $this', new LockSpec('#{this.id}'),
+                'open'],
             'a parameter by reference' => ['takes $lines by reference, and Hyperf\'s AOP hands it a copy',
                 new LockSpec('x'), 'append'],
             'a fence that nobody takes' => ["fence is 'nubmer', which is no parameter",
@@ -125,6 +127,10 @@ class Shop
     public function lines(): \Generator
     {
         yield 1;
+    }
+
+    public static function open(): void
+    {
     }
 
     public function append(array &$lines): void

@@ -53,6 +53,31 @@ final class LockedCallTest extends NodesTestCase
         return $held;
     }
 
+    /** As the job of a queue has it, whose handle() has no parameters. */
+    public function testAResourceIsMadeOfTheObjectsOwnProperties(): void
+    {
+        $job = new class (42) extends NamedJob {
+            protected ?string $shop = null;
+
+            public function __construct(private readonly int $order)
+            {
+                parent::__construct('mail');
+            }
+
+            public function getShop(): string
+            {
+                return 'shop 3';
+            }
+        };
+        $spec = new LockSpec(['order:#{this.order}', '#{this.name}', '#{this.shop}', 'of #{this.call.id}']);
+        $job->call = ['id' => 7];
+        $this->assertSame(['mail', 'of 7', 'order:42', 'shop 3'],
+            $this->call([$spec], fn (): array => $this->held(), [], $job));
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('#{this.oder} is null');
+        $this->call([new LockSpec('#{this.oder}')], $this->fail(...), [], $job);
+    }
+
     public function testTheBodyRunsUnderTheLocksInOrder(): void
     {
         $seen = $this->call([new LockSpec('order:#{id}'), new LockSpec('stock')], fn (): array => $this->held());
@@ -409,5 +434,14 @@ final class LockedCallTest extends NodesTestCase
         $this->expectException(InvalidOptionException::class);
         $this->expectExceptionMessage('there is no option "ttl"');
         $this->locks->lock('typed', ttl: 5);
+    }
+}
+
+class NamedJob
+{
+    public mixed $call;
+
+    public function __construct(private readonly string $name)
+    {
     }
 }

@@ -67,6 +67,7 @@ final class TemplateTest extends TestCase
             'missing key' => ['#{row.id}', ['row' => []], 'null'],
             'missing property' => ['#{row.id}', ['row' => new \stdClass()], 'null'],
             'into a scalar' => ['#{id.x}', ['id' => 5], 'int'],
+            'into null' => ['#{id.x}', ['id' => null], 'looks for x in null'],
             'unknown' => ['#{oder}', ['order' => 1], 'no parameter $oder'],
             'malformed' => ['#{order-id}', ['order' => 1], 'placeholder'],
             'nothing' => ['', ['order' => 1], 'empty'],
