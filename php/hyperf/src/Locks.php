@@ -30,8 +30,8 @@ final class Locks
      * @param array<string, array<string, mixed>> $pools as config/autoload/redis.php
      */
     public function __construct(
-        private readonly array $clusters,
-        private readonly array $pools,
+        #[\SensitiveParameter] private readonly array $clusters,
+        #[\SensitiveParameter] private readonly array $pools,
         private readonly ?LoggerInterface $logger = null,
         private readonly ?EventDispatcherInterface $dispatcher = null,
     ) {
@@ -167,7 +167,7 @@ final class Locks
     }
 
     /** @param array<string, mixed> $config */
-    private function connect(string $name, array $config): Client
+    private function connect(string $name, #[\SensitiveParameter] array $config): Client
     {
         if ($this->pid !== \getmypid()) { /* made before the fork of the workers */
             $this->pid = \getmypid();

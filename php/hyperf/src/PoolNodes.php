@@ -16,7 +16,7 @@ final class PoolNodes
      * @param array<string, array<string, mixed>> $pools
      * @return array<string, mixed> the same with URLs as nodes
      */
-    public static function resolve(array $config, array $pools): array
+    public static function resolve(#[\SensitiveParameter] array $config, #[\SensitiveParameter] array $pools): array
     {
         $urls = $prefixes = [];
         $isGiven = static fn ($node): bool => $node !== ''; /* what explode() makes of an empty variable */
@@ -42,7 +42,7 @@ final class PoolNodes
      * @param array<string, array<string, mixed>> $pools
      * @return array{string, string} URL and key prefix
      */
-    private static function pool(string $name, array $pools): array
+    private static function pool(string $name, #[\SensitiveParameter] array $pools): array
     {
         $pool = $pools[$name]
             ?? throw new InvalidOptionException("there is no redis pool \"$name\" in config/autoload/redis.php; "
@@ -58,7 +58,7 @@ final class PoolNodes
     }
 
     /** @param array<string, mixed> $pool */
-    private static function url(array $pool): string
+    private static function url(#[\SensitiveParameter] array $pool): string
     {
         $auth = \array_values(
             \array_filter((array) ($pool['auth'] ?? []), static fn ($part): bool => (string) $part !== ''));

@@ -6,6 +6,8 @@ namespace Redlock\Hyperf\Tests;
 
 use PHPUnit\Framework\TestCase;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Hyperf\Locks;
+use Redlock\Hyperf\LockSpec;
 use Redlock\Hyperf\PoolNodes;
 
 final class PoolNodesTest extends TestCase
@@ -67,6 +69,46 @@ final class PoolNodesTest extends TestCase
             [['sentinel'], '"sentinel" is a sentinel set'],
             [['c'], 'one of: cluster, sentinel, a, b'],
             [['a', 'b'], 'different key prefixes'],
+        ];
+    }
+
+    /** With the arguments of calls, which only production settings leave out. @dataProvider failing */
+    public function testNoTraceHasAPassword(\Closure $call): void
+    {
+        $kept = \ini_set('zend.exception_ignore_args', '0');
+        try {
+            $call();
+            $this->fail('nothing was refused');
+        } catch (InvalidOptionException | \TypeError $refused) {
+            $ours = \array_filter($refused->getTrace(),
+                static fn (array $frame): bool => \str_starts_with($frame['class'] ?? '', 'Redlock\\')
+                    && !\str_contains($frame['class'] . $frame['function'], 'Test'));
+            $texts = [];
+            \array_walk_recursive($ours, static function (mixed $value) use (&$texts): void {
+                \is_string($value) && $texts[] = $value;
+            });
+            $this->assertContains('Redlock\Hyperf\Locks', $texts);
+            if (\PHP_VERSION_ID >= 80200) { /* before it no argument of a trace can be hidden */
+                $this->assertStringNotContainsString('s3cret', \implode(' ', $texts));
+            }
+        } finally {
+            \ini_set('zend.exception_ignore_args', $kept);
+        }
+    }
+
+    public static function failing(): array
+    {
+        $pools = ['a' => ['host' => 'r1', 'auth' => 's3cret'],
+            'set' => ['host' => 'r', 'auth' => 's3cret', 'sentinel' => ['enable' => true]]];
+        $locks = static fn (mixed ...$config): Locks => new Locks(['default' => $config], $pools);
+        return [
+            'an unknown pool' => [static fn () => $locks(nodes: ['redis://:s3cret@r1', 'b'])->client()],
+            'a sentinel set' => [static fn () => $locks()->clientOfPools(['set'])],
+            'an option' => [static fn () => $locks(nodes: ['a'], ttl_ms: 5)->client()],
+            'an option at the boot' => [static fn () => $locks(nodes: ['a'])->check(
+                new LockSpec('x', ['ttl_ms' => 5]))],
+            'clusters that are no list' => [static fn () => new Locks(['default' => ['nodes' => 'redis://:s3cret@r']],
+                's3cret')],
         ];
     }
 }
