@@ -264,6 +264,12 @@ final class Client implements ClientInterface
         $this->events?->write();
     }
 
+    /** @internal */
+    public function events(): ?EventLog
+    {
+        return $this->events;
+    }
+
     /** The next connect() makes a new client. */
     public function drain(?int $limitMs = null): bool
     {

@@ -50,6 +50,14 @@ final class EventLog
         $this->logger?->warning($message, $context);
     }
 
+    /** A warning about a lock: to the logger, or else to PHP's own log. */
+    public static function warnOf(?self $events, string $resource, string $words): void
+    {
+        $events?->hasLogger()
+            ? $events->warn('redlock: "{resource}" ' . $words, ['resource' => $resource])
+            : \error_log('redlock: "' . \addcslashes($resource, "\0..\37\177..\377") . "\" $words");
+    }
+
     /** A listener that fails changes nothing: what it hears of has happened. */
     public function tell(?object $event): void
     {

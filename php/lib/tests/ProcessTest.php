@@ -120,6 +120,20 @@ final class ProcessTest extends NodesTestCase
         ];
     }
 
+    public function testALongLockWhoseProcessEndsIsWarnedOfOnce(): void
+    {
+        $script = self::connecting('$argv[1]') . '$store = new Redlock\Symfony\RedlockStore($client);'
+            . '$factory = new Symfony\Component\Lock\LockFactory($store);'
+            . '$short = $factory->createLock("short", 20, false); $short->acquire();'
+            . '$long = $factory->createLock("long", 300, false); var_dump($long->acquire()); exit;';
+        $this->assertSame("bool(true)\n", $this->php($script, self::cluster()->urls(), $this->logOption()));
+        $logged = $this->logged();
+        $this->assertMatchesRegularExpression('/redlock: "long" ends in (2\d|30)\.\d s, but was wanted for another '
+            . '(29\d|300)\.\d s: its process ends or has dropped it/', $logged);
+        $this->assertSame(1, \substr_count($logged, 'redlock:'));
+        $this->assertSame(['long', 'short'], \array_intersect(['long', 'short'], \array_keys(self::cluster()->keys())));
+    }
+
     /** Each of them waits for the node that is stopped: one after the other they take 40 s. */
     public function testClientsLeaveTogetherAtTheEndOfAProcess(): void
     {

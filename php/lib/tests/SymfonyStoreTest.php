@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
+use Redlock\Client;
 use Redlock\Symfony\RedlockStore;
 use Redlock\Testing\MemoryClient;
 use Symfony\Component\Lock\Exception\ExceptionInterface;
@@ -110,19 +111,51 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $lock->release();
     }
 
-    public function testWithoutATtlItIsTheLongestLeaseAndALongerOneIsRefused(): void
+    /** Without a TTL of its own or of the store; with a longer one of the store; with more than max_hold_ms can be. */
+    public function testALongOrNoTtlIsRenewedWhileTheProcessRuns(): void
     {
-        self::cluster()->bootstrap(maxTtlMs: 20_000);
-        $store = new RedlockStore($this->client(nodeTimeoutMs: 'auto', ttlMs: 9000, maxTtlMs: 20000));
-        $store->save(new Key('initial'));
-        self::assertLeftMs(12_000, 20_000, 'initial');
+        self::cluster()->bootstrap(maxTtlMs: 6000);
+        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 6000, ttlMs: 6000);
+        $factory = new LockFactory(new RedlockStore($client));
+        $locks = [$factory->createLock('endless', null), $factory->createLock('years', 366 * 86400.0),
+            (new LockFactory(new RedlockStore($client, 300.0)))->createLock('long', null)];
+        foreach ($locks as $lock) {
+            $this->assertTrue($lock->acquire());
+            $this->assertLessThan(6.0, $lock->getRemainingLifetime(), 'the nodes hold no more');
+        }
+        $begun = \hrtime(true);
+        Wait::until(static fn (): bool => \hrtime(true) - $begun > 7e9, 'longer than a lease');
+        foreach ($locks as $lock) {
+            $this->assertTrue($lock->isAcquired());
+            $lock->release();
+        }
+        $this->assertNothingIsLeft();
+    }
+
+    /** What is left when its Key goes, as at the end of a process, may be less than was wanted. */
+    public function testALongTtlThatIsCutShortIsWarnedOfOnce(): void
+    {
         self::cluster()->bootstrap();
-        $store = new RedlockStore($this->client(nodeTimeoutMs: 'auto'));
-        $store->save(new Key('usual'));
-        self::assertLeftMs(20_000, 30_000, 'usual');
-        $this->expectException(InvalidTtlException::class);
-        $this->expectExceptionMessage('$initialTtl is 300 s; allowed: up to the maxTtlMs of the client, 30 s');
-        new RedlockStore($this->client(), 300.0);
+        $log = new MemoryLogger();
+        $client = Client::connect(self::cluster()->urls(), $log, ...['clientName' => 'warned'] + self::PATIENCE);
+        $factory = new LockFactory(new RedlockStore($client));
+        foreach (['short' => 20.0, 'long' => 300.0, 'endless' => null, 'released' => 300.0] as $name => $ttl) {
+            $lock = $factory->createLock($name, $ttl, $name === 'released');
+            $lock->acquire();
+            unset($lock);
+        }
+        \gc_collect_cycles();
+        $warned = [];
+        foreach ($log->records as [$level, $words, $context]) {
+            $resource = $context['resource'] ?? '';
+            \str_contains($words, 'but was wanted') && $warned[$resource] = [$level, \explode(':', $words)[1]];
+        }
+        $this->assertSame(['long', 'endless'], \array_keys($warned));
+        $this->assertMatchesRegularExpression('/^warning: "\{resource\}" ends in (2\d|30)\.\d s, but was wanted for '
+            . 'another (29\d|300)\.\d s$/', "{$warned['long'][0]}:{$warned['long'][1]}");
+        $this->assertStringEndsWith('but was wanted without end', $warned['endless'][1]);
+        self::assertLeftMs(20_000, 30_000, 'long');
+        $this->assertFalse($factory->createLock('long')->acquire());
     }
 
     // ---- what a store promises

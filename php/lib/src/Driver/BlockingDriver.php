@@ -73,8 +73,8 @@ final class BlockingDriver extends Driver
     {
         $holder = \PHP_ZTS ? null : \json_decode($lock->heldBy(), true); /* threads of PHP have one process id */
         $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
-        $own && $this->warn($lock, 'waits for a lock that this process itself holds, in another Lock object: only a '
-            . 'signal handler, or the end of the lease, can free it');
+        $own && EventLog::warnOf($this->events, $lock->resource(), 'waits for a lock that this process itself holds, '
+            . 'in another Lock object: only a signal handler, or the end of the lease, can free it');
         return $own;
     }
 
@@ -94,15 +94,9 @@ final class BlockingDriver extends Driver
         $who = \count($nodes) === 1 ? 'the node is new or may have lost keys, and does not vote'
             : \sprintf('%d of %d nodes are new or may have lost keys, and do not vote', $count, \count($nodes));
         $left = $leftMs === null ? '' : \sprintf(' for another %.1f s', $leftMs / 1000);
-        $this->warn($lock, "waits: $who$left; `redlock bootstrap` ends that if no lock is live");
+        EventLog::warnOf($this->events, $lock->resource(),
+            "waits: $who$left; `redlock bootstrap` ends that if no lock is live");
         return true;
-    }
-
-    private function warn(Native\Lock $lock, string $words): void
-    {
-        $this->events?->hasLogger()
-            ? $this->events->warn('redlock: "{resource}" ' . $words, ['resource' => $lock->resource()])
-            : \error_log('redlock: "' . \addcslashes($lock->resource(), "\0..\37\177..\377") . "\" $words");
     }
 
     private static function isRevoltRunning(): bool

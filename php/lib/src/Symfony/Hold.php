@@ -6,6 +6,7 @@ namespace Redlock\Symfony;
 
 use Redlock\ClientInterface;
 use Redlock\LockInterface;
+use Redlock\LongLease;
 
 /**
  * @internal What a Key holds. symfony/lock releases when its own Lock object goes, unless autoRelease is off; a Key
@@ -20,26 +21,28 @@ final class Hold
     private const READS = 'read:';
 
     private float $takenMs;
+    private ?LongLease $lease = null;
 
     private function __construct(
+        private readonly ClientInterface $client,
         public readonly LockInterface $lock,
         public bool $isAdopted,
         private bool $isShared,
     ) {
-        $this->taken();
+        $this->takenMs = self::nowMs();
     }
 
     public static function new(ClientInterface $client, string $resource, float $ttl, bool $isShared): self
     {
-        $options = self::options($client, $ttl, 0) + ['shared' => $isShared];
-        return new self($client->lockFromArray($resource, $options), false, $isShared);
+        $options = LongLease::options($client, $ttl * 1000) + ['shared' => $isShared];
+        return new self($client, $client->lockFromArray($resource, $options), false, $isShared);
     }
 
     public static function adopted(ClientInterface $client, string $resource, string $state): self
     {
         $isShared = \str_starts_with($state, self::READS);
         $token = $isShared ? \substr($state, \strlen(self::READS)) : $state;
-        return new self($client->adopt($resource, $token, shared: $isShared), true, $isShared);
+        return new self($client, $client->adopt($resource, $token, shared: $isShared), true, $isShared);
     }
 
     /** What a Key carries. */
@@ -66,17 +69,19 @@ final class Hold
         return $this->isAdopted || $this->lock->isHeld();
     }
 
-    public function taken(): void
+    public function taken(float $ttl): void
     {
         $this->takenMs = self::nowMs();
+        $this->lease = new LongLease($this->client, $ttl * 1000);
     }
 
-    public function expire(ClientInterface $client, float $ttl): void
+    public function expire(float $ttl): void
     {
-        $options = self::options($client, $ttl, (int) \ceil(self::nowMs() - $this->takenMs));
+        $options = LongLease::options($this->client, $ttl * 1000, self::nowMs() - $this->takenMs);
         $this->lock->set('renew', $options['renew']);
         $this->lock->set('max_hold_ms', $options['max_hold_ms']);
         $this->lock->expire($options['ttl_ms']);
+        $this->lease = new LongLease($this->client, $ttl * 1000);
         $this->isAdopted = false;
     }
 
@@ -96,16 +101,6 @@ final class Hold
         return $this->lock->remainingMs() / 1000;
     }
 
-    /** @return array{ttl_ms: int, renew: bool, max_hold_ms: int} of a lease, $afterMs after the lock was taken */
-    private static function options(ClientInterface $client, float $ttl, int $afterMs): array
-    {
-        $wantedMs = (int) \min(\ceil($ttl * 1000), \PHP_INT_MAX >> 1);
-        $longestMs = (int) $client->option('max_ttl_ms');
-        return $wantedMs > $longestMs
-            ? ['ttl_ms' => $longestMs, 'renew' => true, 'max_hold_ms' => $afterMs + $wantedMs]
-            : ['ttl_ms' => $wantedMs, 'renew' => false, 'max_hold_ms' => -1];
-    }
-
     private static function nowMs(): float
     {
         return \hrtime(true) / 1e6;
@@ -113,8 +108,6 @@ final class Hold
 
     public function __destruct()
     {
-        if ($this->lock->isHeld()) {
-            $this->lock->detach();
-        }
+        $this->lease?->leave($this->lock);
     }
 }

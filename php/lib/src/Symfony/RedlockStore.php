@@ -26,7 +26,7 @@ use Symfony\Component\Lock\Key;
  *
  * A Key carries the token alone, so it can be serialised and continued elsewhere; it never states a lifetime that the
  * nodes do not hold. A TTL above the client's maxTtlMs becomes a lease of maxTtlMs that is renewed until the TTL has
- * passed.
+ * passed or the process has ended.
  *
  * A Key that is held for writing may go on for reading (saveRead), at once and without letting a writer in. One that is
  * held for reading has to be deleted before it can be saved for writing.
@@ -41,19 +41,11 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
 
     private readonly float $initialTtl;
 
-    /**
-     * @param ?float $initialTtl seconds; save() has no TTL of its own. null: the client's maxTtlMs, the longest lease.
-     *     A lock of createLock() has the TTL that is given there
-     */
+    /** @param ?float $initialTtl seconds, of locks that createLock() gives no TTL; null: as long as the process runs */
     public function __construct(private readonly ClientInterface $client, ?float $initialTtl = null)
     {
-        $longest = (int) $client->option('max_ttl_ms') / 1000;
-        $this->initialTtl = $initialTtl ?? $longest;
-        self::checkTtl($this->initialTtl, __METHOD__);
-        if ($this->initialTtl > $longest) {
-            throw new InvalidTtlException(__METHOD__ . "(): \$initialTtl is $this->initialTtl s; allowed: up to the "
-                . "maxTtlMs of the client, $longest s");
-        }
+        $initialTtl === null || self::checkTtl($initialTtl, __METHOD__);
+        $this->initialTtl = $initialTtl ?? \INF;
         $this->holds = new \WeakMap();
         $nodes = \explode(',', $client->option('nodes'));
         \sort($nodes);
@@ -146,7 +138,7 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
         } catch (RedlockThrowable $failure) {
             throw new LockAcquiringException($failure->getMessage(), 0, $failure);
         }
-        $hold->taken();
+        $hold->taken($this->initialTtl);
         $this->holds[$key] = $hold;
         $key->setState($this->stateKey, $hold->state());
         $key->reduceLifetime($hold->remaining());
@@ -177,7 +169,7 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
     private function expire(Key $key, Hold $hold, float $ttl): void
     {
         try {
-            $hold->expire($this->client, $ttl);
+            $hold->expire($ttl);
             $key->reduceLifetime($hold->remaining());
         } catch (LostException | NotHeldException $lost) {
             throw $lost;
