@@ -12,6 +12,7 @@ use Redlock\Exception\TimedOutException;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
 use Redlock\Lock;
+use Redlock\LongLease;
 use RedlockHyperf\Exception\RedLockException;
 use RedlockHyperf\Internal\Attempts;
 use RedlockHyperf\Internal\Compatibility;
@@ -74,6 +75,8 @@ class RedLock
     }
 
     /**
+     * A TTL above max_ttl_ms is a lease of max_ttl_ms that is renewed until the TTL or the process has ended.
+     *
      * @deprecated use Redlock\Lock::acquire()
      * @param string $resource
      * @return array{validity: float, resource: string, token: string}|false validity in ms; false: not granted
@@ -83,8 +86,9 @@ class RedLock
         $resource = self::text($resource);
         $attempts = new Attempts($this->settings->get('attempts', 2), $this->settings->get('delay', 200));
         try {
+            $client = $this->locks->clientOf($this->spec($resource));
             $lock = $this->handle($resource,
-                ['ttl_ms' => $ttl, 'drift_factor' => $this->settings->get('drift', 0.01)]);
+                LongLease::options($client, $ttl) + ['drift_factor' => $this->settings->get('drift', 0.01)]);
             $attempts->make(static fn () => $lock->acquire(0));
         } catch (BusyException | NoQuorumException | TimedOutException) {
             return false;
@@ -92,6 +96,7 @@ class RedLock
             throw Compatibility::exception($failure);
         }
         KeptLocks::of($this->locks)->add($lock);
+        $this->locks->leaveAtEnd($lock, new LongLease($client, $ttl));
         return ['validity' => (float) $lock->remainingMs(), 'resource' => $resource, 'token' => $lock->token()];
     }
 
@@ -136,7 +141,12 @@ class RedLock
     /** @param array<string, bool|int|float> $options by the names of the table */
     private function handle(string $resource, array $options): Lock
     {
-        return $this->locks->lockFor(new LockSpec($resource, $options, pools: $this->settings->get('pools', null)),
-            $resource);
+        return $this->locks->lockFor($this->spec($resource, $options), $resource);
+    }
+
+    /** @param array<string, bool|int|float> $options by the names of the table */
+    private function spec(string $resource, array $options = []): LockSpec
+    {
+        return new LockSpec($resource, $options, pools: $this->settings->get('pools', null));
     }
 }

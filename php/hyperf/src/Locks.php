@@ -10,6 +10,7 @@ use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Lock;
+use Redlock\LongLease;
 use Redlock\Options;
 
 /** The clusters of config/autoload/redlock.php, and locks on them. One object serves all coroutines of a worker. */
@@ -22,7 +23,7 @@ final class Locks
     private array $clients = [];
     private int $pid = 0;
 
-    /** @var \WeakMap<Lock, true> */
+    /** @var \WeakMap<Lock, ?LongLease> of those that are left to their TTL at the end of the process */
     private \WeakMap $locks;
 
     /**
@@ -99,8 +100,19 @@ final class Locks
      */
     public function lockFor(LockSpec $spec, string|array $resource): Lock
     {
-        $client = $spec->pools === null ? $this->client($spec->cluster) : $this->clientOfPools($spec->pools);
-        return $this->lockOf($client, $resource, ['reentrant' => true] + $spec->options);
+        return $this->lockOf($this->clientOf($spec), $resource, ['reentrant' => true] + $spec->options);
+    }
+
+    /** @internal */
+    public function clientOf(LockSpec $spec): Client
+    {
+        return $spec->pools === null ? $this->client($spec->cluster) : $this->clientOfPools($spec->pools);
+    }
+
+    /** @internal At the end of the process the lock is left to its TTL, and not released. */
+    public function leaveAtEnd(Lock $lock, LongLease $lease): void
+    {
+        $this->locks[$lock] = $lease;
     }
 
     /**
@@ -136,7 +148,8 @@ final class Locks
      */
     public function close(): void
     {
-        foreach ($this->locks as $lock => $_) {
+        foreach ($this->locks as $lock => $lease) {
+            $lease?->leave($lock);
             $lock->isHeld() && $lock->detach();
         }
         $clients = $this->clients();
@@ -155,7 +168,7 @@ final class Locks
         } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
-        $this->locks[$lock] = true;
+        $this->locks[$lock] = null;
         return $lock;
     }
 
@@ -175,5 +188,12 @@ final class Locks
         }
         return $this->clients[$name] ??= Client::fromArray(PoolNodes::resolve($config, $this->pools), $this->logger,
             dispatcher: $this->dispatcher);
+    }
+
+    public function __destruct()
+    {
+        foreach ($this->locks as $lock => $lease) {
+            $lease?->leave($lock);
+        }
     }
 }

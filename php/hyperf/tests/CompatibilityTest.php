@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Redlock\Hyperf\Tests;
 
 use Redlock\Hyperf\Locks;
+use Redlock\Tests\MemoryLogger;
 use Redlock\Tests\NodesTestCase;
+use Redlock\Tests\Wait;
 use RedlockHyperf\Annotation\RedLockAnnotation;
 use RedlockHyperf\Exception\RedLockException;
 use RedlockHyperf\RedLock;
@@ -41,6 +43,56 @@ final class CompatibilityTest extends NodesTestCase
         $this->assertTrue($redlock->unlock($lock));
         $this->assertNothingIsLeft();
         $this->assertFalse($redlock->unlock($lock));
+    }
+
+    /** The first example of redlock-hyperf, with the options that there are by default. */
+    public function testATtlAboveTheLongestLeaseIsRenewedAndUnlocked(): void
+    {
+        $redlock = new RedLock($this->locks);
+        $lock = $redlock->lock('redlock-hyperf-test', 60000);
+        $this->assertSame('redlock-hyperf-test', $lock['resource']);
+        $this->assertLessThan(30000.0, $lock['validity'], 'the nodes hold no more');
+        $this->assertFalse((new RedLock($this->locks))->lock('redlock-hyperf-test', 60000));
+        $this->assertTrue($redlock->unlock($lock));
+        $this->assertTrue($redlock->unlock($redlock->lock('two days', 172_800_000)));
+        $this->assertNothingIsLeft();
+    }
+
+    public function testALongTtlEndsWithItself(): void
+    {
+        self::cluster()->bootstrap(maxTtlMs: 4000);
+        $redlock = new RedLock(new Locks(['default' => ['max_ttl_ms' => 4000, 'node_timeout_ms' => 'auto',
+            'ttl_ms' => 4000, 'client_name' => 'long'] + $this->config()], []));
+        $begun = \hrtime(true);
+        [$minute, $seconds] = [$redlock->lock('minute', 60000), $redlock->lock('seconds', 6000)];
+        Wait::until(static fn (): bool => \hrtime(true) - $begun > 8e9, 'two leases');
+        $this->assertSame([true, false], [$redlock->unlock($minute), $redlock->unlock($seconds)]);
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider ends */
+    public function testWhatIsHeldAtTheEndIsLeftToItsTtlAndALongOneIsWarnedOf(\Closure $end): void
+    {
+        $log = new MemoryLogger();
+        $locks = new Locks(['default' => ['client_name' => 'end'] + $this->config()], [], $log);
+        foreach (['short' => 20000, 'long' => 60000, 'unlocked' => 60000] as $name => $ttl) {
+            $held = (new RedLock($locks))->lock($name, $ttl);
+        }
+        (new RedLock($locks))->unlock($held);
+        $end($locks);
+        unset($locks);
+        \gc_collect_cycles();
+        $warned = \array_filter($log->records, static fn (array $one): bool => \str_contains($one[1], 'was wanted'));
+        $this->assertSame(['long'], \array_values(\array_map(static fn (array $one): string => $one[2]['resource'],
+            $warned)));
+        Wait::until(static fn (): bool => !isset(self::cluster()->keys()['unlocked']), 'the other to be released');
+        $this->assertEqualsCanonicalizing(['short', 'long'], \array_keys(self::cluster()->keys()));
+    }
+
+    public static function ends(): array
+    {
+        return ['of a worker' => [static fn (Locks $locks) => $locks->close()],
+            'of a script' => [static fn () => null]];
     }
 
     public function testASubclassOverridesWithTheOldSignatures(): void
@@ -144,7 +196,6 @@ final class CompatibilityTest extends NodesTestCase
     public function testValuesAreRefusedInTheNamesOfTheOldClass(): void
     {
         $wrong = ['ttl is "5"; allowed: 20 to' => ['x', 0.01, 5],
-            'ttl is "172800000"; allowed: 20 to 86400000' => ['x', 0.01, 172_800_000],
             'clockDriftFactor is "0.5"; allowed' => ['x', 0.5, 20000], 'resource has 0 bytes' => ['', 0.01, 20000]];
         foreach ($wrong as $words => [$resource, $drift, $ttl]) {
             try {
