@@ -336,10 +336,10 @@ void oracle_stands_still(struct slot *slot)
                     (double)(world->now - since) / MS, world->resources[slot->resource].name);
 }
 
-/* One holds although the other came before: it wants something else, or they may hold together. */
+/* One holds although the other came before: it wants something else, or in another form, or they may hold together. */
 static int excludes(const struct slot *winner, const struct slot *slot)
 {
-  if (winner->is_shared && slot->is_shared)
+  if ((winner->is_shared && slot->is_shared) || winner->is_permit != slot->is_permit)
     return 0;
   return !slot->wants || winner->key == permit_key(slot->resource, slot->wants - 1);
 }
