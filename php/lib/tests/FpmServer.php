@@ -11,7 +11,7 @@ final class FpmServer
     /** @var resource */
     private $process;
 
-    public function __construct(string $binary, int $workers, int $maxRequests)
+    public function __construct(string $binary, int $workers, int $maxRequests, int $controlTimeoutS = 0)
     {
         $this->folder = \sys_get_temp_dir() . '/redlock-fpm-' . \bin2hex(\random_bytes(6));
         \mkdir($this->folder);
@@ -19,6 +19,7 @@ final class FpmServer
             [global]
             error_log = $this->folder/log
             daemonize = no
+            process_control_timeout = {$controlTimeoutS}s
             [www]
             listen = $this->folder/socket
             pm = static
@@ -40,8 +41,22 @@ final class FpmServer
         }
     }
 
+    /** Asks for new workers in the place of the old ones, which then hear that they should end. */
+    public function reload(): void
+    {
+        \posix_kill(\proc_get_status($this->process)['pid'], \SIGUSR2);
+        Wait::until(fn (): bool => \str_contains((string) \file_get_contents("$this->folder/log"), 'Reloading'),
+            'php-fpm to reload');
+    }
+
     /** Runs the code as a request; its output, or null if the worker died. */
     public function request(string $code): ?string
+    {
+        return self::answer($this->ask($code));
+    }
+
+    /** @return resource from which answer() reads */
+    public function ask(string $code)
     {
         $script = "$this->folder/" . \md5($code) . '.php';
         \file_put_contents($script, '<?php require ' . \var_export(__DIR__ . '/bootstrap.php', true) . "; $code");
@@ -55,6 +70,12 @@ final class FpmServer
         \fwrite($socket,
             self::record(1, "\0\1\0\0\0\0\0\0") . self::record(4, $parameters) . self::record(4, '')
                 . self::record(5, ''));
+        return $socket;
+    }
+
+    /** @param resource $socket */
+    public static function answer($socket): ?string
+    {
         $output = '';
         while (\strlen($header = (string) \stream_get_contents($socket, 8)) === 8) {
             ['type' => $type, 'length' => $length,
@@ -71,8 +92,10 @@ final class FpmServer
 
     public function close(): void
     {
-        \proc_terminate($this->process, \SIGTERM);
-        Wait::until(fn (): bool => !\proc_get_status($this->process)['running'], 'php-fpm to end');
+        Wait::until(function (): bool {
+            \proc_terminate($this->process, \SIGTERM); /* one in the midst of a reload is lost */
+            return !\proc_get_status($this->process)['running'];
+        }, 'php-fpm to end');
         \proc_close($this->process);
         \array_map(\unlink(...), \glob("$this->folder/*"));
         \rmdir($this->folder);

@@ -8,7 +8,7 @@ final class FpmTest extends NodesTestCase
 {
     private ?FpmServer $server = null;
 
-    private function serve(int $workers, int $maxRequests = 0): FpmServer
+    private function serve(int $workers, int $maxRequests = 0, int $controlTimeoutS = 0): FpmServer
     {
         $binary = \trim(
             (string) \shell_exec('command -v php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION
@@ -16,7 +16,7 @@ final class FpmTest extends NodesTestCase
         if ($binary === '') {
             $this->markTestSkipped('php-fpm is not installed');
         }
-        return $this->server = new FpmServer($binary, $workers, $maxRequests);
+        return $this->server = new FpmServer($binary, $workers, $maxRequests, $controlTimeoutS);
     }
 
     protected function tearDown(): void
@@ -78,6 +78,17 @@ final class FpmTest extends NodesTestCase
         $this->assertGreaterThan(4, \count(\array_unique($pids)));
         Wait::until(fn (): bool => self::cluster()->connections($this->uniqueName()) <= 10,
             'connections of ended workers to close');
+        $this->assertNothingIsLeft();
+    }
+
+    public function testAReloadLetsRequestsEndWithinProcessControlTimeout(): void
+    {
+        $server = $this->serve(1, 0, 60);
+        $socket = $server->ask($this->connect() . '$client->lock("reload")->run(fn () => usleep(1_000_000));'
+            . 'echo "done";');
+        Wait::until(static fn (): bool => \count(self::cluster()->keys()) > 0, 'the request to lock');
+        $server->reload();
+        $this->assertSame('done', FpmServer::answer($socket));
         $this->assertNothingIsLeft();
     }
 
