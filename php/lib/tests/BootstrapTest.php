@@ -51,6 +51,24 @@ final class BootstrapTest extends NodesTestCase
         $this->assertTrue($other->lock('x', ttlMs: 50000)->tryAcquire(20000));
     }
 
+    /** Each prefix has markers of its own, and so a quarantine of its own. */
+    public function testLongLocksUnderAPrefixDoNotDelayTheOthers(): void
+    {
+        $short = $this->client(clientName: 'short', maxTtlMs: 3000, ttlMs: 2000, nodeTimeoutMs: 'auto');
+        $long = $this->client(clientName: 'long', keyPrefix: 'long:', maxTtlMs: 86_400_000, ttlMs: 3_600_000);
+        foreach ([$short, $long] as $client) {
+            $this->assertSame(\array_fill(0, 5, 'registered'), self::did($client->bootstrap(new: true)));
+            $this->assertTrue($client->lock('before')->tryAcquire());
+        }
+        foreach ([0, 1, 2] as $number) {
+            self::cluster()->call('restart', $number, 1); /* without its data */
+        }
+        $this->assertTrue($short->lock('after')->tryAcquire(30000), 'after 3 s');
+        $this->expectException(NoQuorumException::class);
+        $this->expectExceptionMessageMatches('/may have lost keys/');
+        $long->lock('after')->acquire(0);
+    }
+
     public function testANodeThatDoesNotAnswerIsNamed(): void
     {
         self::cluster()->nodes[2]->kill();

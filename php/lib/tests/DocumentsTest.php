@@ -47,6 +47,9 @@ final class DocumentsTest extends NodesTestCase
         'php/lib/README.md#libredlock/redlock' => "charged 42\nbuilt\n",
         'docs/php.md#FPM' => "checked out 7\n",
         'docs/php.md#Symfony' => "written\n",
+        'docs/php.md#Long locks' => ["built\n",
+            '$left = $long->status($today->resource())->remainingMs; $left > 39e6 || say("$left ms"); '
+            . '$long->remove($today->resource());'],
         'docs/php.md#Events' => ["Redlock\\Event\\Acquired\nRedlock\\Event\\Released\n",
             '$client->lock("x")->run(fn () => 1);'],
         'docs/php.md#Unit tests without nodes' => "built\n",
@@ -82,6 +85,7 @@ final class DocumentsTest extends NodesTestCase
     /** @dataProvider programs */
     public function testABlockRuns(string $block, string $prints, string $behind): void
     {
+        self::cluster()->bootstrap(maxTtlMs: 86_400_000, keyPrefix: 'long:');
         $code = \preg_replace(['~\[(?:\'redis://[^\']*\'(?:, )?)+\]~', '~^<\?php~', '~^require .*~m'],
             ['$nodes', '', ''], self::blocks()[$block]);
         $this->assertSame($prints, self::php(self::BEFORE . "\n$code\n$behind"));
