@@ -109,7 +109,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "waits-for-the-dead": 409,
     "guard-too-short": 233,
     "replace-ends-quarantine": 243193,
-    "plan-forgotten": 79249,
+    "plan-forgotten": 2671185,
     "marker-of-anybody": 2913,
     "no-backoff": 45,
     "no-last-look": 1120,
