@@ -118,6 +118,8 @@ int rlk_round_has_time(redlock_lock *lock, int64_t now)
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int64_t until_ns =
       lock->round.is_tight && lock->round.written_ns ? lock->round.written_ns + patience_ns(lock, &tally) : 0;
+  if (lock->round.is_unwritten)
+    return 1; /* the time of its answers has not begun */
   if (now >= until_ns)
     return 0;
   rlk_round_set_timer(lock, until_ns);
