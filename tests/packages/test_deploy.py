@@ -29,7 +29,7 @@ trap 'echo $NAME ends >>/tmp/said; exit 0' TERM
 echo $NAME begins >>/tmp/said
 sleep 86400 & wait
 """
-MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml")) + [DEPLOY / "nodes/statefulset.yaml"]
 WORKER = "#!/bin/sh\nsetsid sleep 86400 &\nexec sleep 86400\n"  # and a process out of redlock's reach
 
 pytestmark = pytest.mark.timeout(900)
@@ -115,7 +115,8 @@ def an_image_of_a_user(image, nodes):
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_manifests_fit_the_schemas_of_kubernetes(path):
     run(tool("kubernetes-validate"), "--strict", path)
-    assert f"kubectl apply -f {path.relative_to(ROOT)}\n" in typed("docs/deploy.md", "Kubernetes")
+    pages = typed("docs/deploy.md", "Kubernetes") + typed("docs/nodes.md", "Ready files")
+    assert f"kubectl apply -f {path.relative_to(ROOT)}\n" in pages
 
 
 def pod(name, image, nodes):
