@@ -172,6 +172,25 @@ def test_the_number_is_lowered_as_day_two_says(type_in, three, redlock, end):
     assert [node.get(MARKER).split()[6] for node in three] == 3 * [b"30000"]
 
 
+def test_five_nodes_become_three_as_the_first_week_says(type_in, redlock, nodes):
+    redlock.env["REDLOCK_NODES"] = ",".join(node.url for node in nodes.nodes[:3])
+    refused = redlock.once("acquire", "orders:42")
+    assert refused.returncode == REFUSED_CONFIG and "its marker names 5 nodes" in refused.stderr
+    said = type_in(typed("docs/first-week.md", "Shrinking from five nodes to three"))
+    assert "is registered for 5 nodes: have all its programs been stopped for" in said
+    assert said.endswith("\nall 3 nodes may vote\n"), said
+
+
+@pytest.mark.new_nodes
+def test_a_prefix_is_renamed_as_the_first_week_says(type_in, make_cluster, redlock):
+    cluster = make_cluster(3)
+    redlock.env["REDLOCK_NODES"] = ",".join(cluster.urls)
+    assert redlock("bootstrap", "--new").returncode == 0
+    line = typed("docs/first-week.md", "Renaming a key prefix")
+    assert type_in(line).count(": registered; it votes") == 3
+    assert redlock.once("run", "--key-prefix", "billing:", "job", "--", "true").returncode == 0
+
+
 class Saving:
     """A server whose user comes from a file that it writes itself."""
 
