@@ -163,10 +163,18 @@ def test_c_example_says_why_it_failed():
 
 def test_readme_begins_with_what_a_stranger_needs():
     """What it is and is not, how to install it, a program that runs as typed, and the two commands of contributors."""
-    head = "\n".join(README.splitlines()[:45])
-    for words in ("Distributed locks", "What it is not", "pip install", "import libredlock", "./dev demo",
+    head = "\n".join(README.splitlines()[:52])
+    for words in ("Distributed locks", "What it is not", "git clone ", "pip install", "import libredlock", "./dev demo",
                   "./dev test"):
         assert words in head
+
+
+def test_blocks_of_readme_can_be_pasted_from_a_terminal():
+    """As they stand in the file: an indented program is none in Python. The first gets what all others are typed in."""
+    blocks = pages.blocks(README)
+    assert pages.INDENTED.findall(pages.FENCE.sub("---\n", README)) == []
+    (clone,) = [block.text.strip() for block in blocks if "git clone" in block.text]
+    assert pages.typed("CONTRIBUTING.md", "The first minute").splitlines()[0] == clone
 
 
 def test_readme_has_at_most_one_link_in_a_sentence():
