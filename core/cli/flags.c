@@ -13,7 +13,7 @@ static const struct poptOption help_all_flag = {
 static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
 static const struct poptOption config_flag = {
     "config", 0, POPT_ARG_STRING, NULL, FLAG_CONFIG,
-    "nodes and defaults from this file (default: REDLOCK_CONFIG, then " CONFIG_DEFAULT " if there is one)", "FILE"};
+    "nodes and defaults from this file; without it from that in REDLOCK_CONFIG, or " CONFIG_DEFAULT " if there is one", "FILE"};
 static const struct poptOption no_wait_flag = {"no-wait", 'n', POPT_ARG_NONE, NULL, FLAG_NO_WAIT,
                                                "make one attempt, like --wait 0", NULL};
 static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, NULL, FLAG_WAIT_SECONDS,
@@ -21,15 +21,15 @@ static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, 
 static const struct poptOption quiet_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
                                              "say nothing when others hold the lock", NULL};
 static const struct poptOption silent_flag = {
-    "quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET, "print nothing; exit with 0 free, 75 held, 69 not known", NULL};
+    "quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET, "print nothing, exit with 0 free, 75 held, 69 not known", NULL};
 static const struct poptOption calm_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
                                             "print nothing if it succeeds", NULL};
 static const struct poptOption verbose_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE,
-    "say on standard error who holds the lock, for how much longer, and how long it took", NULL};
+    "say on standard error who holds the lock; also for how much longer, and how long it took", NULL};
 static const struct poptOption force_flag = {
     "force", 0, POPT_ARG_NONE, NULL, FLAG_FORCE,
-    "delete the lock whoever holds it, without a TOKEN; shows the holder and asks first", NULL};
+    "delete the lock whoever holds it, without a TOKEN, after it was shown and you were asked", NULL};
 static const struct poptOption yes_flag = {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "with --force: do not ask", NULL};
 static const struct poptOption bootstrap_flags[] = {
     {"new", 0, POPT_ARG_NONE, NULL, FLAG_NEW,
@@ -63,12 +63,12 @@ static const struct poptOption busy_flag = {
     "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
 static const struct poptOption kill_flag = {
     "kill-after", 'k', POPT_ARG_STRING, NULL, FLAG_KILL_AFTER,
-    "time between SIGTERM and SIGKILL to CMD's process group when the lock is lost (default 5s)", "DURATION"};
+    "from SIGTERM to SIGKILL after a loss; both go to CMD's process group (default 5s)", "DURATION"};
 
 static const struct poptOption keep_flag = {
     "keep", 0, POPT_ARG_STRING, NULL, FLAG_KEEP,
-    "if CMD succeeds, keep the lock until this long after it was acquired, so that nobody runs CMD again meanwhile; "
-    "--wait then defaults to half of it at most", "DURATION"};
+    "keep the lock for so long in all, if CMD succeeds; so nobody runs CMD again meanwhile, and --wait defaults to "
+    "half of it at most", "DURATION"};
 /* clang-format on */
 
 static const char *option_default(const struct command *command, const char *option)
@@ -179,7 +179,7 @@ static struct poptOption nodes_flag(const char *name, int hidden)
       .longName = format("%s", name),
       .argInfo = POPT_ARG_STRING | hidden,
       .val = FLAG_NODES,
-      .descrip = format("URL of a node; once for each node (default: those in REDLOCK_NODES, separated by commas)"),
+      .descrip = format("URL of a node, once for each; without it those in REDLOCK_NODES, separated by commas"),
       .argDescrip = format("URL")};
 }
 

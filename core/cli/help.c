@@ -26,7 +26,7 @@ static const struct {
 
 /* ---- layout ---- */
 
-enum { LEFT = 32, WIDTH_MIN = 60, WIDTH_MAX = 110 };
+enum { LEFT = 32, LEFT_BRIEF = 30, WIDTH_MIN = 60, WIDTH_MAX = 110 };
 
 static int terminal_width(void)
 {
@@ -95,9 +95,10 @@ static const struct {
   const char *title;
   const char *options[12];
 } groups[] = {
-    {"Options", {"nodes", "ttl_ms", "wait_ms", "shared", "permits", "slot", "layout", "fence", "key_prefix"}},
+    {"Options", {"nodes", "ttl_ms", "wait_ms"}},
+    {"Kinds of lock", {"shared", "permits", "slot", "layout", "fence"}},
     {"Nodes",
-     {"guard", "max_ttl_ms", "cluster", "user_file", "password_file", "client_name", "holder_info",
+     {"key_prefix", "guard", "max_ttl_ms", "cluster", "user_file", "password_file", "client_name", "holder_info",
       "connect_timeout_ms", "node_timeout_ms"}},
     {"TLS", {"tls_ca_file", "tls_ca_path", "tls_cert_file", "tls_key_file", "tls_server_name", "tls_verify"}},
     {"Waiting", {"outage_wait_ms", "queue", "wake", "retry_count", "retry_delay_ms", "retry_jitter"}},
@@ -141,28 +142,48 @@ static char *flag_words(const struct poptOption *flag)
   return words;
 }
 
-static void print_flag(const struct poptOption *flag, int width)
+/* What follows the first semicolon is left out, and a default that does not fit. Free it. */
+static char *brief(const char *text, int room)
 {
-  char *words = flag_words(flag);
-  if ((int)strlen(words) + 2 > LEFT)
-    printf("%s\n%*s", words, LEFT, "");
+  const char *rest = strstr(text, "; "), *value = strstr(text, " (default ");
+  if (rest == NULL)
+    return format("%s", text);
+  int length = (int)(rest - text);
+  bool fits = value != NULL && length + (int)strlen(value) <= room;
+  return format("%.*s%s", length, text, fits ? value : "");
+}
+
+static void print_flag(const struct poptOption *flag, int width, bool all)
+{
+  int left = all ? LEFT : LEFT_BRIEF;
+  char *words = flag_words(flag), *help = all ? format("%s", flag->descrip) : brief(flag->descrip, width - left);
+  if ((int)strlen(words) + 2 > left)
+    printf("%s\n%*s", words, left, "");
   else
-    printf("%-*s", LEFT, words);
-  print_wrapped(flag->descrip, strlen(flag->descrip), LEFT, width);
+    printf("%-*s", left, words);
+  print_wrapped(help, strlen(help), left, width);
   free(words);
+  free(help);
+}
+
+/* The brief list fits a screen: it leaves out what it is itself, and other ways to say the same. */
+static bool is_listed(const struct poptOption *flag, bool all)
+{
+  bool is_help = flag->val == FLAG_HELP || flag->val == FLAG_HELP_ALL;
+  return is_shown(flag) && (all || (!is_help && flag->longName != NULL));
 }
 
 /* Returns how many flags the group has. */
-static int print_group(const struct poptOption *flags, int group, bool is_printed)
+static int print_group(const struct poptOption *flags, int group, bool is_printed, bool all)
 {
   int count = 0, width = terminal_width();
   for (const struct poptOption *flag = flags; flag->longName != NULL || flag->shortName != '\0'; flag++) {
-    if (!is_shown(flag) || group_of(flag) != group)
+    if (!is_listed(flag, all) || group_of(flag) != group)
       continue;
     if (is_printed && count == 0)
       printf("\n%s:\n", group == REST ? "Leases and the rest" : groups[group].title);
     if (is_printed)
-      print_flag(flag, width);
+      print_flag(flag, width, all);
     count++;
   }
   return count;
@@ -187,9 +208,10 @@ void help_command(const struct command *command, const struct poptOption *flags,
   print_default_wait(command);
   if (summary[first] != '\0')
     print_lines(summary + first + 1);
-  print_group(flags, 0, true);
+  print_group(flags, 0, true, all);
   for (int i = 1; i <= REST; i++)
-    more += print_group(flags, i, all);
+    more += print_group(flags, i, all, all);
   if (!all && more > 0)
-    printf("\n`redlock %s --help-all` lists %d more: nodes, TLS, waiting, leases.\n", command->name, more);
+    printf("\n`redlock %s --help-all` lists %d more: kinds, nodes, TLS, waiting, leases.\n", command->name,
+           more);
 }

@@ -46,13 +46,12 @@ static const struct option_default
 
 static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE... -- CMD [ARGUMENT...]",
-     "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
-     "Of several RESOURCEs it has all or none. With --shared others may share them meanwhile; with "
-     "--permits n, at most n hold RESOURCE at a time.\n"
-     "REDLOCK_RESOURCE (several in lines) and REDLOCK_TOKEN are in CMD's environment, and with --fence the number "
-     "REDLOCK_FENCE, with --permits the permit REDLOCK_SLOT, from 0.\n"
-     "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "
-     "while CMD ran, 126 CMD cannot be run, 127 CMD not found, 64 usage, 70 internal.",
+     "Acquires the lock, of several RESOURCEs all or none, renews it while CMD runs and ends CMD's process group if it "
+     "is lost.\n"
+     "CMD has REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_FENCE in its environment.\n"
+     "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse, 76 it was lost, 126 or 127 "
+     "CMD "
+     "cannot be run, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
     {"lead", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
      "Stands by until it leads RESOURCE, which one of any number of candidates does at a time; then runs CMD.\n"

@@ -173,11 +173,19 @@ def test_help_has_common_options_and_help_all_groups_the_rest(redlock):
     short, whole = redlock("run", "--help").stdout, redlock("run", "--help-all").stdout
     assert "--ttl=DURATION" in short and "--tls-verify" not in short and "--help-all` lists" in short
     titles = re.findall(r"^(\w[\w ]*):$", whole, re.M)
-    assert titles == ["Options", "Nodes", "TLS", "Waiting", "Leases and the rest"]
+    assert titles == ["Options", "Kinds of lock", "Nodes", "TLS", "Waiting", "Leases and the rest"]
     for words in ("--queue, --no-queue", "--wake=auto|push|poll", "--tls-ca-file=FILE", "(default on)", "(default off)",
                   "forever: no limit"):
         assert words in re.sub(r"\s+", " ", whole), words
     assert "-1 without limit (default 5s)" not in whole
+
+
+def test_help_of_run_fits_one_screen(redlock):
+    """One of 80 columns and 24 rows, with what a first lock needs."""
+    lines = redlock("run", "--help").stdout.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80, "\n".join(lines)
+    for flag in ("--keep", "--kill-after", "--no-wait", "--busy-exit", "--node", "--ttl", "--wait", "--config"):
+        assert any(re.match(rf"  (-\w, |    ){flag}\b", line) for line in lines), flag
 
 
 @pytest.mark.parametrize("columns, longest", [(50, 60), (100, 100), (200, 110)])
