@@ -13,7 +13,8 @@ static const struct poptOption help_all_flag = {
 static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
 static const struct poptOption config_flag = {
     "config", 0, POPT_ARG_STRING, NULL, FLAG_CONFIG,
-    "nodes and defaults from this file; without it from that in REDLOCK_CONFIG, or " CONFIG_DEFAULT " if there is one", "FILE"};
+    "nodes and defaults from this file; without it from that in REDLOCK_CONFIG, or " CONFIG_DEFAULT " if there is one",
+    "FILE"};
 static const struct poptOption no_wait_flag = {"no-wait", 'n', POPT_ARG_NONE, NULL, FLAG_NO_WAIT,
                                                "make one attempt, like --wait 0", NULL};
 static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, NULL, FLAG_WAIT_SECONDS,
@@ -43,7 +44,8 @@ static const struct poptOption bootstrap_flags[] = {
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {
-    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in the text format of Prometheus; exit with 0 whatever it says", NULL};
+    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS,
+    "answer in the text format of Prometheus; exit with 0 whatever it says", NULL};
 static const struct poptOption details_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE, "show all columns", NULL};
 static const struct poptOption no_write_flag = {

@@ -212,6 +212,5 @@ void help_command(const struct command *command, const struct poptOption *flags,
   for (int i = 1; i <= REST; i++)
     more += print_group(flags, i, all, all);
   if (!all && more > 0)
-    printf("\n`redlock %s --help-all` lists %d more: kinds, nodes, TLS, waiting, leases.\n", command->name,
-           more);
+    printf("\n`redlock %s --help-all` lists %d more: kinds, nodes, TLS, waiting, leases.\n", command->name, more);
 }
