@@ -111,59 +111,91 @@ static json_t *status_json(const struct session *session, int status, int verdic
   return report;
 }
 
+/* ---- metrics: of the resources alone, since those of nodes are the same in each file of a collector ---- */
+
+enum family { VERDICT, REMAINING, PERMITS, PERMITS_HELD, FAMILIES };
+
+static const char *const heads[FAMILIES] = {
+    "# TYPE redlock_resource_verdict gauge\n"
+    "# HELP redlock_resource_verdict 1 for the verdict of the nodes on the resource.",
+    "# TYPE redlock_resource_remaining_seconds gauge\n"
+    "# HELP redlock_resource_remaining_seconds How much longer a majority keeps the holder's key unless it is "
+    "extended.",
+    "# TYPE redlock_resource_permits gauge\n"
+    "# HELP redlock_resource_permits How many may hold the resource at a time; with --permits only.",
+    "# TYPE redlock_resource_permits_held gauge\n"
+    "# HELP redlock_resource_permits_held How many permits are held; with --permits only.",
+};
+
+/* The samples of a family stand together, whatever the number of resources. */
+static struct {
+  char *text;
+  size_t size;
+  FILE *out;
+} samples[FAMILIES];
+
 /* A label's value. It has to be UTF-8: any other byte is replaced. */
-static void put_label(const char *text)
+static void put_label(FILE *out, const char *text)
 {
   json_t *checked = json_string(text);
-  putchar('"');
+  putc('"', out);
   for (; *text; text++) {
     if (*text == '"' || *text == '\\' || *text == '\n')
-      putchar('\\');
-    putchar(*text == '\n' ? 'n' : checked == NULL && (*text & 0x80) ? '?' : *text);
+      putc('\\', out);
+    putc(*text == '\n' ? 'n' : checked == NULL && (*text & 0x80) ? '?' : *text, out);
   }
-  putchar('"');
+  putc('"', out);
   json_decref(checked);
 }
 
-static void put_resource(const struct session *session, const char *figure)
+/* The beginning of a sample: its name, and the resource as a label. */
+static FILE *sample(const struct session *session, enum family family)
 {
-  printf("redlock_resource_%s{resource=", figure);
-  put_label(session->args->resource);
+  static const char *const names[FAMILIES] = {"verdict", "remaining_seconds", "permits", "permits_held"};
+  if (samples[family].out == NULL)
+    samples[family].out = must(open_memstream(&samples[family].text, &samples[family].size));
+  fprintf(samples[family].out, "redlock_resource_%s{resource=", names[family]);
+  put_label(samples[family].out, session->args->resource);
+  return samples[family].out;
 }
 
 static void put_verdict(const struct session *session, int verdict)
 {
-  puts("# TYPE redlock_resource_verdict gauge\n"
-       "# HELP redlock_resource_verdict 1 for the verdict of the nodes on the resource.");
-  for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SHARED; i++) {
-    put_resource(session, "verdict");
-    printf(",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
-  }
+  for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SHARED; i++)
+    fprintf(sample(session, VERDICT), ",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
 }
 
-/* The resource, then the client's message. */
-static int print_status_metrics(const struct session *session, int verdict)
+static void put_status(const struct session *session, int verdict)
 {
   put_verdict(session, verdict);
-  if (has_holder(verdict)) {
-    int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
-    puts("# TYPE redlock_resource_remaining_seconds gauge\n"
-         "# HELP redlock_resource_remaining_seconds How much longer a majority keeps the holder's key unless it is "
-         "extended.");
-    put_resource(session, "remaining_seconds");
-    if (ttl_ms == REDLOCK_TTL_ENDLESS)
-      puts("} +Inf");
-    else
-      printf("} %lld.%03d\n", (long long)(ttl_ms / 1000), (int)(ttl_ms % 1000));
+  if (!has_holder(verdict))
+    return;
+  int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
+  if (ttl_ms == REDLOCK_TTL_ENDLESS)
+    fputs("} +Inf\n", sample(session, REMAINING));
+  else
+    fprintf(sample(session, REMAINING), "} %lld.%03d\n", (long long)(ttl_ms / 1000), (int)(ttl_ms % 1000));
+}
+
+static int print_samples(void)
+{
+  bool failed = false;
+  for (int i = 0; i < FAMILIES; i++) {
+    if (samples[i].out == NULL)
+      continue;
+    failed = fclose(samples[i].out) != 0 || printf("%s\n%s", heads[i], samples[i].text) < 0 || failed;
+    free(samples[i].text);
   }
-  return print_metrics(session->client);
+  return flush_answer(failed);
 }
 
 static int print_status(const struct session *session, int status)
 {
   int verdict = redlock_lock_verdict(session->lock);
-  if (session->args->metrics)
-    return print_status_metrics(session, verdict);
+  if (session->args->metrics) {
+    put_status(session, verdict);
+    return 0;
+  }
   if (session->args->json)
     return print_json(status_json(session, status, verdict));
   print_table(session);
@@ -205,18 +237,11 @@ static int print_slots_json(const struct slots *slots, int status)
   return print_json(report);
 }
 
-static int print_slots_metrics(const struct slots *slots)
+static void put_slots(const struct slots *slots)
 {
   put_verdict(slots->session, slots_verdict(slots));
-  puts("# TYPE redlock_resource_permits gauge\n"
-       "# HELP redlock_resource_permits How many may hold the resource at a time; with --permits only.");
-  put_resource(slots->session, "permits");
-  printf("} %d\n", slots->count);
-  puts("# TYPE redlock_resource_permits_held gauge\n"
-       "# HELP redlock_resource_permits_held How many permits are held; with --permits only.");
-  put_resource(slots->session, "permits_held");
-  printf("} %d\n", slots->held);
-  return print_metrics(slots->session->client);
+  fprintf(sample(slots->session, PERMITS), "} %d\n", slots->count);
+  fprintf(sample(slots->session, PERMITS_HELD), "} %d\n", slots->held);
 }
 
 /* Their numbers of permits are wrong, or that of this command is, which then does not look at all slots. */
@@ -236,8 +261,10 @@ static void say_other_number(const struct slots *slots)
 static int print_slots(const struct slots *slots, int status)
 {
   struct session one = *slots->session;
-  if (one.args->metrics)
-    return print_slots_metrics(slots);
+  if (one.args->metrics) {
+    put_slots(slots);
+    return 0;
+  }
   if (one.args->json)
     return print_slots_json(slots, status);
   puts("SLOT");
@@ -312,5 +339,6 @@ int status_main(const struct args *args)
     int found = look_at(&one);
     code = code != 0 ? code : found;
   }
-  return code;
+  int failed = args->metrics ? print_samples() : 0;
+  return failed ? failed : code;
 }

@@ -15,7 +15,7 @@ HEAD = """<!-- Made from the library's own output by ./dev docs: do not edit it.
 # Metrics
 
 `client.metrics()` in Python and PHP and `redlock_client_metrics` in C return these families as OpenMetrics text, for
-the client that is asked. The command prints those of nodes. [Alerts](alerts.md) says which to watch.
+the client that is asked. [Alerts](alerts.md) says which to watch.
 
 | family | type | labels | meaning |
 |---|---|---|---|
@@ -23,8 +23,8 @@ the client that is asked. The command prints those of nodes. [Alerts](alerts.md)
 
 
 COMMAND_HEAD = """
-`redlock doctor --metrics` adds when it asked the nodes, and `redlock status --metrics RESOURCE` the figures of the
-resource:
+`redlock doctor --metrics` prints those of nodes, and when it asked them. `redlock status --metrics RESOURCE...` prints those
+of the resources alone:
 
 | family | type | labels | meaning |
 |---|---|---|---|
