@@ -23,8 +23,8 @@ the client that is asked. [Alerts](alerts.md) says which to watch.
 
 
 COMMAND_HEAD = """
-`redlock doctor --metrics` prints those of nodes, and when it asked them. `redlock status --metrics RESOURCE...` prints those
-of the resources alone:
+`redlock doctor --metrics` prints those of nodes, and when it asked them. `redlock status --metrics RESOURCE...` prints
+those of the resources alone:
 
 | family | type | labels | meaning |
 |---|---|---|---|
