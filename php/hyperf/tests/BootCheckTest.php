@@ -22,7 +22,7 @@ final class BootCheckTest extends TestCase
         $this->locks = new Locks([
             'default' => ['nodes' => []], /* of the environment, which need not be there yet */
             'short' => ['nodes' => ['r1'], 'max_ttl_ms' => 20000],
-            'wrong' => ['nodes' => ['r1'], 'wait' => 5],
+            'wrong' => ['nodes' => ['r1'], 'waits' => 5],
             'away' => ['nodes' => ['nowhere']],
         ], ['r1' => ['host' => 'redis-1.invalid'], 'set' => ['host' => 'r', 'sentinel' => ['enable' => true]]]);
     }
@@ -81,7 +81,7 @@ final class BootCheckTest extends TestCase
             'a pause' => ['retryDelayMs is "0"', new LockSpec('x', ['retry_delay_ms' => 0])],
             'a cluster' => ['there is no cluster "nope" in config/autoload/redlock.php; there are: default, short',
                 new LockSpec('x', cluster: 'nope')],
-            'options of the cluster' => ['no option "wait"', new LockSpec('x', cluster: 'wrong')],
+            'options of the cluster' => ['no option "waits"', new LockSpec('x', cluster: 'wrong')],
             'a pool' => ['there is no redis pool "nope"', new LockSpec('x', pools: ['nope'])],
             'a pool of the cluster' => ['there is no redis pool "nowhere"', new LockSpec('x', cluster: 'away')],
             'a sentinel set' => ['"set" is a sentinel set', new LockSpec('x', pools: ['set'])],

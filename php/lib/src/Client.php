@@ -78,7 +78,8 @@ final class Client implements ClientInterface
     }
 
     /**
-     * From a configuration: 'nodes' beside options by the names of the table ('ttl_ms', 'retry_delay_ms').
+     * From a configuration: 'nodes' beside options by the names of the table ('ttl_ms' => 10000), or times with a unit
+     * ('ttl' => '10s').
      *
      * @param array<string, mixed> $config
      */
@@ -90,7 +91,7 @@ final class Client implements ClientInterface
     ): self {
         $nodes = $config['nodes'] ?? null;
         unset($config['nodes']);
-        return self::open($nodes, $config, $logger, $loop, $dispatcher);
+        return self::open($nodes, Options::fromArray($config), $logger, $loop, $dispatcher);
     }
 
     /**
@@ -130,6 +131,12 @@ final class Client implements ClientInterface
     }
 
     public function lockFromArray(string|array $resource, array $options): Lock
+    {
+        return $this->make($resource, Options::fromArray($options));
+    }
+
+    /** @param array<string, mixed> $options by the names of the table */
+    private function make(string|array $resource, array $options): Lock
     {
         $own = $options;
         $more = Options::resources($resource);
@@ -302,7 +309,7 @@ final class Client implements ClientInterface
     private function named(string|array $resource, array $options): Lock
     {
         try {
-            return $this->lockFromArray($resource, $options);
+            return $this->make($resource, $options);
         } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }

@@ -31,7 +31,8 @@ interface ClientInterface
 
     /**
      * @param string|list<string> $resource
-     * @param array<string, mixed> $options by the names of the table: 'ttl_ms', 'retry_delay_ms'
+     * @param array<string, mixed> $options by the names of the table ('ttl_ms' => 10000), or times with a unit
+     *     ('ttl' => '10s')
      */
     public function lockFromArray(string|array $resource, array $options): LockInterface;
 

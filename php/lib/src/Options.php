@@ -40,6 +40,52 @@ final class Options
     }
 
     /**
+     * Options of an array, a configuration file or a DSN: without "_ms" a time is a text with a unit, so that
+     * 'ttl' => '10s' is 'ttl_ms' => 10000.
+     *
+     * @param array<string, mixed> $options
+     * @return array<string, mixed> by the names of the table
+     */
+    public static function fromArray(#[\SensitiveParameter] array $options): array
+    {
+        foreach ($options as $name => $value) {
+            $inTable = "{$name}_ms";
+            if (!\in_array($inTable, self::names(), true)) {
+                continue;
+            }
+            if (\array_key_exists($inTable, $options)) {
+                throw self::refused('', $name, ' and ', $inTable, ' are one option: give one of them');
+            }
+            unset($options[$name]);
+            $options[$inTable] = self::ms($name, $value);
+        }
+        return $options;
+    }
+
+    private static function ms(string $name, mixed $value): int|string
+    {
+        if (\in_array($value, ['0', '-1', 'auto'], true)) {
+            return $value;
+        }
+        if (\is_string($value) && \preg_match('/^(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|h)$/D', $value, $match) === 1) {
+            $ms = $match[1] * ['ms' => 1, 's' => 1000, 'm' => 60_000, 'h' => 3_600_000][$match[2]];
+            if (\abs($ms - \round($ms)) < 1e-6) {
+                return (int) \round($ms);
+            }
+        }
+        $given = \is_scalar($value) ? \json_encode($value) : \get_debug_type($value);
+        return $value === 'forever' ? -1 : throw self::refused('', $name,
+            " is $given; allowed: durations such as 500ms, 30s, 2m, 1h, or ", "{$name}_ms", ' in milliseconds');
+    }
+
+    private static function refused(string ...$parts): InvalidOptionException
+    {
+        $refused = new InvalidOptionException(\implode('', $parts));
+        $refused->parts = $parts;
+        return $refused;
+    }
+
+    /**
      * The resources of one lock.
      *
      * @param string|array<mixed> $resource

@@ -104,7 +104,7 @@ final class BootstrapTest extends NodesTestCase
         $this->assertStringContainsString("$name: registered; it ", $said);
         [$status, $said] = self::program('--yes', ...$urls);
         $this->assertSame([0, "$name: votes already\n"], [$status, \substr($said, 0, \strpos($said, "\n") + 1)]);
-        [$status, $said] = self::program('--yes', '--max-ttl-ms=60000', ...$urls);
+        [$status, $said] = self::program('--yes', '--max-ttl=1m', ...$urls);
         $this->assertSame(78, $status);
         $this->assertStringContainsString("$name: left alone: it ", $said);
         $this->assertSame(0, self::program('--replace', '--max-ttl-ms=60000', ...$urls)[0]);
@@ -121,8 +121,10 @@ final class BootstrapTest extends NodesTestCase
             'say --new' => ['--new', '--yes', 'redis://127.0.0.1:1'],
             'there is no flag --force' => ['--force'],
             '--max-ttl-ms is "x"; allowed: 20 to ' => ['--yes', '--max-ttl-ms=x', 'redis://127.0.0.1:1'],
-            'there is no option "max_ttl"; did you mean --max-ttl-ms?' =>
+            '--max-ttl is "5"; allowed: durations such as 500ms, 30s, 2m, 1h, or --max-ttl-ms in milliseconds' =>
                 ['--yes', '--max-ttl=5', 'redis://127.0.0.1:1'],
+            'there is no option "max_tl_ms"; did you mean --max-ttl-ms?' =>
+                ['--yes', '--max-tl-ms=5', 'redis://127.0.0.1:1'],
             'no nodes were given' => ['--yes'],
         ];
         foreach ($refused as $words => $arguments) {

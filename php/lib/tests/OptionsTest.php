@@ -55,6 +55,26 @@ final class OptionsTest extends TestCase
         $this->assertCount(2, $client->describe()['nodes']);
     }
 
+    public function testTimesInArraysMayHaveAUnit(): void
+    {
+        $wanted = ['ttl' => '10s', 'max_ttl' => '1.5h', 'wait' => 'forever', 'outage_wait' => '0',
+            'node_timeout' => 'auto', 'retry_delay' => '250ms', 'max_hold' => '2m', 'connect_timeout_ms' => 700];
+        $client = Client::fromArray(['nodes' => self::NODE] + $wanted);
+        $this->assertSame(['10000', '5400000', '-1', '0', 'auto', '250', '120000', '700'],
+            \array_map(static fn (string $name): string => $client->option(\preg_replace('/_ms$/', '', $name) . '_ms'),
+                \array_keys($wanted)));
+        $this->assertInvalid('/^ttlMs 7200000 is above maxTtlMs, 5400000/',
+            static fn () => $client->lockFromArray('x', ['ttl' => '2h'])->acquire(0));
+        foreach (['10', '10 s', '1d', '0.5ms', 's', '-5s', '', 10, 0.5, true, null, ['1s']] as $wrong) {
+            $this->assertInvalid('/^ttl is .*; allowed: durations such as 500ms, 30s, 2m, 1h, or ttl_ms/',
+                static fn () => Client::fromArray(['nodes' => self::NODE, 'ttl' => $wrong]));
+        }
+        $this->assertInvalid('/^wait and wait_ms are one option/',
+            static fn () => $client->lockFromArray('x', ['wait_ms' => 5, 'wait' => '5ms']));
+        $this->assertInvalid('/no option "key_prefix_ms"|no option "waits"/',
+            static fn () => Client::fromArray(['nodes' => self::NODE, 'waits' => '5s']));
+    }
+
     public function testEveryOptionOfTheTableIsANamedArgument(): void
     {
         for ($i = 0; ($name = \redlock_option_at($i, \REDLOCK_OPTION_NAME)) !== null; $i++) {

@@ -59,6 +59,7 @@ final class TracedClient implements ClientInterface
 
     public function lockFromArray(string|array $resource, array $options): TracedLock
     {
+        $options = Options::fromArray($options);
         return $this->traced($this->client->lockFromArray($resource, $options), $resource, $options);
     }
 

@@ -166,6 +166,7 @@ final class MemoryClient implements ClientInterface
      */
     private static function checked(array $options): array
     {
+        $options = Options::fromArray($options);
         foreach (\array_keys(\array_diff_key($options, self::defaults())) as $unknown) {
             throw new InvalidOptionException("there is no option \"$unknown\"");
         }
