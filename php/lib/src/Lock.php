@@ -85,9 +85,7 @@ final class Lock implements LockInterface
 
     public function run(callable $body, ?int $waitMs = null): mixed
     {
-        if ($waitMs !== null && $waitMs < -1) {
-            throw self::wrongWait(__METHOD__, 2, $waitMs);
-        }
+        self::refuseWait(__METHOD__, 2, $waitMs);
         if (!$this->renewIsChosen && !$this->renewsForRun && !$this->isHeld()) { /* else it is re-entered as it is */
             $this->native->set('renew', 'true');
             $this->renewsForRun = true;
@@ -288,9 +286,7 @@ final class Lock implements LockInterface
 
     private function setLease(string $method, int $operation, ?int $ttlMs): void
     {
-        if ($ttlMs !== null && $ttlMs < 1) {
-            throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
-        }
+        self::refuseTtl($method, $ttlMs);
         $status = $this->perform($operation, $ttlMs ?? 0);
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
@@ -299,19 +295,28 @@ final class Lock implements LockInterface
 
     private function take(string $method, ?int $waitMs): int
     {
-        if ($waitMs !== null && $waitMs < -1) {
-            throw self::wrongWait($method, 1, $waitMs);
-        }
+        self::refuseWait($method, 1, $waitMs);
         if ($this->renewsForRun && !$this->isHeld()) {
             $this->renewAsUsual();
         }
         return $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
     }
 
-    private static function wrongWait(string $method, int $argument, int $waitMs): \ValueError
+    /** @internal */
+    public static function refuseWait(string $method, int $argument, ?int $waitMs): void
     {
-        return new \ValueError(
-            "$method(): Argument #$argument (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+        if ($waitMs !== null && $waitMs < -1) {
+            throw new \ValueError(
+                "$method(): Argument #$argument (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+        }
+    }
+
+    /** @internal */
+    public static function refuseTtl(string $method, ?int $ttlMs): void
+    {
+        if ($ttlMs !== null && $ttlMs < 1) {
+            throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
+        }
     }
 
     private function renewAsUsual(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use PHPUnit\Framework\TestCase;
+use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
@@ -194,12 +195,80 @@ final class MemoryClientTest extends TestCase
         $this->client->lock('x', ttlMz: 1);
     }
 
-    public function testThereAreNoPermitsInMemory(): void
+    /** @dataProvider refused */
+    public function testWhatNodesRefuseIsRefusedInTheSameWords(\Closure $call): void
     {
-        $this->assertNull($this->client->lock('gpu', permits: 1, slot: 0)->slot());
-        $this->expectException(InvalidOptionException::class);
-        $this->expectExceptionMessage('permits is 2; allowed in memory: 1');
-        $this->client->lock('gpu', permits: 2);
+        $said = [];
+        $real = Client::fromArray(['nodes' => 'unix:///dev/null/redlock', 'ttl_ms' => 1000]);
+        foreach ([$real, $this->client] as $client) {
+            try {
+                $call($client);
+                $this->fail($client::class . ' refuses nothing');
+            } catch (\ValueError $refused) {
+                $said[] = \preg_replace('/^[^ ]*::/', '', $refused->getMessage());
+            }
+        }
+        $this->assertSame($said[0], $said[1]);
+    }
+
+    public static function refused(): array
+    {
+        return [
+            'a TTL too long' => [static fn (ClientInterface $c) => $c->lock('x', ttlMs: 60000)->acquire(0)],
+            'a TTL too short' => [static fn (ClientInterface $c) => $c->lock('x', ttlMs: 5)],
+            'the same in an array' => [static fn (ClientInterface $c) => $c->lockFromArray('x', ['ttl_ms' => 5])],
+            'a time without a unit' => [static fn (ClientInterface $c) => $c->lockFromArray('x', ['ttl' => '5'])],
+            'a pause' => [static fn (ClientInterface $c) => $c->lock('x', retryDelayMs: 0)],
+            'a time-out' => [static fn (ClientInterface $c) => $c->lock('x', nodeTimeoutMs: 900)->acquire(0)],
+            'a slot without permits' => [static fn (ClientInterface $c) => $c->lock('x', slot: 3)->acquire(0)],
+            'an option of the client' => [static fn (ClientInterface $c) => $c->lock('x', keyPrefix: 'y')],
+            'no resource' => [static fn (ClientInterface $c) => $c->lock('')],
+            'a wait' => [static fn (ClientInterface $c) => $c->lock('x')->acquire(-5)],
+            'a wait that is tried' => [static fn (ClientInterface $c) => $c->lock('x')->tryAcquire(-5)],
+            'a wait of run()' => [static fn (ClientInterface $c) => $c->lock('x')->run(static fn () => 1, -5)],
+            'an unknown option' => [static fn (ClientInterface $c) => $c->lock('x')->set('nosuch', 1)],
+            'a value that is set' => [static fn (ClientInterface $c) => $c->lock('x')->set('ttl_ms', 5)],
+            'an extension' => [static fn (ClientInterface $c) => $c->lock('x')->extend(0)],
+            'a default' => [static fn (ClientInterface $c) => $c instanceof Client
+                ? Client::fromArray(['nodes' => 'redis://a', 'max_ttl_ms' => 5])
+                : new MemoryClient(['max_ttl_ms' => 5])],
+        ];
+    }
+
+    public function testWhatIsHeldIsNotExtendedByMoreThanNodesAllow(): void
+    {
+        $this->client->lock('job')->run(function (LockInterface $lock): void {
+            foreach ([$lock->extend(...), $lock->expire(...)] as $call) {
+                try {
+                    $call(60000);
+                    $this->fail('a lease of a minute');
+                } catch (InvalidOptionException $refused) {
+                    $this->assertStringStartsWith('ttlMs 60000 is above maxTtlMs, 30000', $refused->getMessage());
+                }
+            }
+        });
+        $long = new MemoryClient(['max_ttl' => '2m', 'ttl' => '1m']);
+        $this->assertTrue($long->lock('job')->tryAcquire());
+        $this->assertTrue($long->status('job')->isFree(), 'the object has gone');
+    }
+
+    public function testKindsThatAreNotInMemoryAreRefusedAsDefaultsToo(): void
+    {
+        $this->assertNull($this->client->lock('gpu', permits: 1)->slot());
+        $refused = ['permits is 2; allowed in memory: 1' => [fn () => $this->client->lock('gpu', permits: 2),
+            static fn () => (new MemoryClient(['permits' => 2]))->lock('gpu')],
+            'shared is true; allowed in memory: false' => [fn () => $this->client->lock('gpu', shared: true),
+                static fn () => (new MemoryClient(['shared' => true]))->lock('gpu')]];
+        foreach ($refused as $words => $calls) {
+            foreach ($calls as $call) {
+                try {
+                    $call();
+                    $this->fail("not refused: $words");
+                } catch (InvalidOptionException $wrong) {
+                    $this->assertSame($words, $wrong->getMessage());
+                }
+            }
+        }
     }
 
     public function testTheInterfacesCanBeMocked(): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Testing;
 
+use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Elects;
 use Redlock\Exception\InvalidOptionException;
@@ -19,7 +20,14 @@ final class MemoryClient implements ClientInterface
 {
     use Elects;
 
+    /** Where no server can be, and none is looked for. */
+    private const NOWHERE = 'unix:///dev/null/redlock';
+
     public readonly Store $store;
+
+    /** It asks no node; what nodes would refuse by its options is refused by it, in the same words. */
+    private readonly Client $nowhere;
+
     /** @var array<string, mixed> by the names of the table */
     private readonly array $options;
 
@@ -27,8 +35,10 @@ final class MemoryClient implements ClientInterface
     public function __construct(array $options = [], ?Store $store = null)
     {
         $this->store = $store ?? new Store();
-        $this->options = self::checked($options) + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false,
-            'fence' => false, 'reentrant' => false];
+        $options = Options::fromArray($options);
+        $this->nowhere = self::nowhere($options);
+        $this->options = $options + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false, 'fence' => false,
+            'reentrant' => false];
     }
 
     /** Time passes: leases end, renewed ones are extended. */
@@ -62,25 +72,31 @@ final class MemoryClient implements ClientInterface
         /* end of options */
         mixed ...$unknown,
     ): MemoryLock {
-        return $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
+        return $this->named($resource, Options::given(\get_defined_vars(), $unknown));
     }
 
     public function lockFromArray(string|array $resource, array $options): MemoryLock
     {
-        if (\is_array($resource) || ($options['shared'] ?? false)) {
-            throw new InvalidOptionException(\is_array($resource) ? 'resource is an array; allowed in memory: a string'
-                : 'shared is true; allowed in memory: false');
+        if (\is_array($resource)) {
+            throw new InvalidOptionException('resource is an array; allowed in memory: a string');
         }
-        foreach (['permits' => 1, 'slot' => 0] as $option => $most) {
-            if (($options[$option] ?? $most) > $most) {
-                throw new InvalidOptionException("$option is $options[$option]; allowed in memory: $most");
-            }
+        $options = Options::fromArray($options);
+        $checked = $this->nowhere->lockFromArray($resource, $options);
+        if ($checked->isShared() || $checked->permits() > 1) {
+            throw new InvalidOptionException($checked->isShared() ? 'shared is true; allowed in memory: false'
+                : "permits is {$checked->permits()}; allowed in memory: 1");
         }
-        if ($resource === '') {
-            throw new InvalidOptionException('resource has 0 bytes; allowed: 1 to 536870912');
+        return new MemoryLock($this->store, $resource, $options + $this->options, isset($options['renew']), $checked);
+    }
+
+    /** @param array<string, mixed> $options of named arguments: a refusal uses their names */
+    private function named(string|array $resource, array $options): MemoryLock
+    {
+        try {
+            return $this->lockFromArray($resource, $options);
+        } catch (InvalidOptionException $refused) {
+            throw Options::inNames($refused);
         }
-        return new MemoryLock($this->store, $resource, self::checked($options) + $this->options,
-            isset($options['renew']));
     }
 
     /** @param never ...$unknown */
@@ -97,7 +113,7 @@ final class MemoryClient implements ClientInterface
         /* end of options */
         mixed ...$unknown,
     ): MemoryLock {
-        $lock = $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
+        $lock = $this->named($resource, Options::given(\get_defined_vars(), $unknown));
         $lock->takeUp($token);
         return $lock;
     }
@@ -140,9 +156,7 @@ final class MemoryClient implements ClientInterface
 
     public function option(string $name): string
     {
-        $value = $this->options[$name] ?? self::defaults()[$name]
-            ?? throw new InvalidOptionException("there is no option $name");
-        return \is_bool($value) ? ($value ? 'true' : 'false') : (string) $value;
+        return $this->nowhere->option($name);
     }
 
     public function inFlight(): int
@@ -161,25 +175,12 @@ final class MemoryClient implements ClientInterface
     }
 
     /**
+     * @internal Refuses options that do not go together, too.
+     *
      * @param array<string, mixed> $options
-     * @return array<string, mixed>
      */
-    private static function checked(array $options): array
+    public static function nowhere(array $options): Client
     {
-        $options = Options::fromArray($options);
-        foreach (\array_keys(\array_diff_key($options, self::defaults())) as $unknown) {
-            throw new InvalidOptionException("there is no option \"$unknown\"");
-        }
-        return $options;
-    }
-
-    /** @return array<string, string> */
-    private static function defaults(): array
-    {
-        static $defaults = [];
-        for ($i = \count($defaults); ($name = \redlock_option_at($i, \REDLOCK_OPTION_NAME)) !== null; $i++) {
-            $defaults[$name] = (string) \redlock_option_at($i, \REDLOCK_OPTION_DEFAULT);
-        }
-        return $defaults;
+        return Client::fromArray(['nodes' => self::NOWHERE] + $options);
     }
 }

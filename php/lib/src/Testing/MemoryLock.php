@@ -10,7 +10,9 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
+use Redlock\Lock;
 use Redlock\LockInterface;
+use Redlock\Options;
 
 /** A lock of a MemoryClient. Waiting for a busy one lets the time of its store pass. */
 final class MemoryLock implements LockInterface
@@ -25,12 +27,14 @@ final class MemoryLock implements LockInterface
     /**
      * @internal MemoryClient::lock() makes locks.
      * @param array<string, mixed> $options by the names of the table
+     * @param Lock $checked refuses what is set
      */
     public function __construct(
         private readonly Store $store,
         private readonly string $resource,
         private array $options,
         private bool $renewIsChosen,
+        private readonly Lock $checked,
     ) {
     }
 
@@ -41,11 +45,13 @@ final class MemoryLock implements LockInterface
 
     public function acquire(?int $waitMs = null): void
     {
+        Lock::refuseWait(__METHOD__, 1, $waitMs);
         $this->take($waitMs, (bool) $this->options['renew']);
     }
 
     public function tryAcquire(?int $waitMs = 0): bool
     {
+        Lock::refuseWait(__METHOD__, 1, $waitMs);
         try {
             $this->take($waitMs, (bool) $this->options['renew']);
             return true;
@@ -56,12 +62,12 @@ final class MemoryLock implements LockInterface
 
     public function extend(?int $ttlMs = null): void
     {
-        $this->setLease(\max($ttlMs ?? (int) $this->options['ttl_ms'], $this->store->leftMs($this->resource)));
+        $this->setLease(__METHOD__, $ttlMs, $this->store->leftMs($this->resource));
     }
 
     public function expire(?int $ttlMs = null): void
     {
-        $this->setLease($ttlMs ?? (int) $this->options['ttl_ms']);
+        $this->setLease(__METHOD__, $ttlMs, 0);
     }
 
     public function release(): void
@@ -78,6 +84,7 @@ final class MemoryLock implements LockInterface
 
     public function run(callable $body, ?int $waitMs = null): mixed
     {
+        Lock::refuseWait(__METHOD__, 2, $waitMs);
         $this->take($waitMs, $this->renewIsChosen ? (bool) $this->options['renew'] : true);
         try {
             $result = $body($this);
@@ -148,6 +155,7 @@ final class MemoryLock implements LockInterface
 
     public function set(string $option, bool|int|float|string $value): void
     {
+        $this->checked->set($option, $value);
         $isFlag = \in_array($option, ['renew', 'fence', 'reentrant'], true);
         $this->options[$option] = $isFlag ? $value === true || $value === 'true' : $value;
         $this->renewIsChosen = $this->renewIsChosen || $option === 'renew';
@@ -187,11 +195,14 @@ final class MemoryLock implements LockInterface
         $this->depth = 1;
     }
 
-    private function setLease(int $ttlMs): void
+    private function setLease(string $method, ?int $ttlMs, int $leastMs): void
     {
+        Lock::refuseTtl($method, $ttlMs);
+        $ttlMs ??= (int) $this->options['ttl_ms'];
+        self::refuse(['ttl_ms' => $ttlMs] + $this->options);
         $this->refuseWhatIsNotHeld('extend');
         $this->refuseWithoutNodes();
-        $this->store->hold($this->resource, $this->token, $ttlMs, (bool) $this->options['renew']);
+        $this->store->hold($this->resource, $this->token, \max($ttlMs, $leastMs), (bool) $this->options['renew']);
         $this->state = 'held';
         $this->message = 'extended';
     }
@@ -207,6 +218,7 @@ final class MemoryLock implements LockInterface
             throw $this->failure(new InvalidOptionException(
                 "\"$this->resource\": this object holds the lock already; release it first"));
         }
+        self::refuse($this->options);
         $this->attempts = 1;
         $this->refuseWithoutNodes();
         $ttlMs = (int) $this->options['ttl_ms'];
@@ -232,6 +244,16 @@ final class MemoryLock implements LockInterface
     {
         if ($this->state === 'held' && $this->store->tokenOf($this->resource) !== $this->token) {
             [$this->state, $this->message] = ['lost', 'the lease ran out, or its token is gone'];
+        }
+    }
+
+    /** @param array<string, mixed> $options that may not go together */
+    private static function refuse(array $options): void
+    {
+        try {
+            MemoryClient::nowhere($options);
+        } catch (InvalidOptionException $refused) {
+            throw Options::inNames($refused);
         }
     }
 
