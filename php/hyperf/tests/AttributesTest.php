@@ -4,10 +4,13 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Tests;
 
+use Hyperf\Di\Annotation\AnnotationCollector;
 use PHPUnit\Framework\TestCase;
 use Redlock\Hyperf\Annotation\RedLock;
+use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\LockSpec;
+use RedlockHyperf\Annotation\RedLockAnnotation;
 
 require_once __DIR__ . '/hyperf.php';
 
@@ -35,6 +38,17 @@ final class AttributesTest extends TestCase
     {
         Scanner::scan(Annotated::class);
         $this->assertSame(['new', 'old', 'annotation'], self::resources(Annotated::class, 'mixed'));
+    }
+
+    public function testSubclassesLockAsTheAttributeThatTheyAreMadeOf(): void
+    {
+        Scanner::scan(OfSubclasses::class);
+        $this->assertSame(['order'], self::resources(OfSubclasses::class, 'old'));
+        $this->assertSame(['night'], self::resources(OfSubclasses::class, 'new'));
+        $this->assertSame(['night'], self::resources(OfSubclasses::class, 'plain'));
+        $known = \array_merge(...\array_values(\array_map(\array_keys(...),
+            AnnotationCollector::$methods[OfSubclasses::class])));
+        $this->assertEqualsCanonicalizing($known, [RedLockAnnotation::class, WithLock::class], 'what the aspect names');
     }
 
     public function testAClassCountsForPublicMethodsWithoutAnAttribute(): void
@@ -83,5 +97,32 @@ final class AttributesTest extends TestCase
         }
         $this->assertSame([[\E_USER_DEPRECATED, 'the attribute Redlock\Hyperf\Annotation\RedLock is deprecated: write '
             . 'Redlock\Hyperf\Annotation\WithLock', false]], $heard);
+    }
+}
+
+#[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS)]
+final class Nightly extends WithLock
+{
+    public function __construct()
+    {
+        parent::__construct('night', waitMs: 0);
+    }
+}
+
+#[Nightly]
+class OfSubclasses
+{
+    #[OrderLock]
+    public function old(): void
+    {
+    }
+
+    #[Nightly]
+    public function new(): void
+    {
+    }
+
+    public function plain(): void
+    {
     }
 }

@@ -154,29 +154,35 @@ namespace Hyperf\Framework\Event {
 namespace Hyperf\Di\Annotation {
     abstract class AbstractAnnotation
     {
-        public function collectClass(string $class): void
+        public function collectClass(string $className): void
         {
-            AnnotationCollector::$classes[$class][static::class] = $this;
+            AnnotationCollector::collectClass($className, static::class, $this);
         }
 
-        public function collectMethod(string $class, ?string $method): void
+        public function collectMethod(string $className, ?string $target): void
         {
-            AnnotationCollector::$methods[$class][$method][static::class] = $this;
+            AnnotationCollector::collectMethod($className, $target, static::class, $this);
         }
     }
 
     abstract class AbstractMultipleAnnotation extends AbstractAnnotation
     {
-        public function collectClass(string $class): void
+        public function collectClass(string $className): void
         {
-            $found = &AnnotationCollector::$classes[$class][static::class];
-            $found = ($found ?? new MultipleAnnotation())->with($this);
+            $annotation = AnnotationCollector::getClassAnnotation($className, static::class);
+            AnnotationCollector::collectClass($className, static::class, $this->formatAnnotation($annotation));
         }
 
-        public function collectMethod(string $class, ?string $method): void
+        public function collectMethod(string $className, ?string $target): void
         {
-            $found = &AnnotationCollector::$methods[$class][$method][static::class];
-            $found = ($found ?? new MultipleAnnotation())->with($this);
+            $annotation = AnnotationCollector::getClassMethodAnnotation($className, $target)[static::class] ?? null;
+            AnnotationCollector::collectMethod($className, $target, static::class,
+                $this->formatAnnotation($annotation));
+        }
+
+        protected function formatAnnotation(?MultipleAnnotation $annotation): MultipleAnnotation
+        {
+            return ($annotation ?? new MultipleAnnotation())->with($this);
         }
     }
 
@@ -200,6 +206,21 @@ namespace Hyperf\Di\Annotation {
     {
         public static array $classes = [];
         public static array $methods = [];
+
+        public static function list(): array
+        {
+            return self::$classes + self::$methods;
+        }
+
+        public static function collectClass(string $class, string $annotation, mixed $value): void
+        {
+            self::$classes[$class][$annotation] = $value;
+        }
+
+        public static function collectMethod(string $class, string $method, string $annotation, mixed $value): void
+        {
+            self::$methods[$class][$method][$annotation] = $value;
+        }
 
         public static function getClassMethodAnnotation(string $class, string $method): ?array
         {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace RedlockHyperf\Annotation;
 
 use Hyperf\Di\Annotation\AbstractAnnotation;
+use Hyperf\Di\Annotation\AnnotationCollector;
 use Redlock\Hyperf\LockSpec;
 use RedlockHyperf\Internal\Attempts;
 use RedlockHyperf\Internal\Compatibility;
@@ -50,6 +51,12 @@ class RedLockAnnotation extends AbstractAnnotation
         $this->retryCount = $retryCount ?? $this->retryCount;
         $this->clockDriftFactor = $clockDriftFactor ?? $this->clockDriftFactor;
         $this->ttl = $ttl ?? $this->ttl;
+    }
+
+    /** Under the name that Hyperf's AOP looks for: under its own a subclass would lock nothing. */
+    public function collectMethod(string $className, ?string $target): void
+    {
+        AnnotationCollector::collectMethod($className, $target, self::class, $this);
     }
 
     public function spec(): LockSpec

@@ -8,6 +8,8 @@ namespace Redlock\Hyperf\Annotation;
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS | \Attribute::IS_REPEATABLE)]
 final class RedLock extends WithLock
 {
+    protected const NAME = self::class;
+
     public function __construct(string|array $resource, mixed ...$options)
     {
         parent::__construct($resource, ...$options);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Hyperf\Annotation;
 
 use Hyperf\Di\Annotation\AbstractMultipleAnnotation;
+use Hyperf\Di\Annotation\AnnotationCollector;
 use Redlock\Hyperf\LockSpec;
 
 /**
@@ -14,6 +15,9 @@ use Redlock\Hyperf\LockSpec;
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS | \Attribute::IS_REPEATABLE)]
 class WithLock extends AbstractMultipleAnnotation
 {
+    /** What Hyperf's AOP looks for: under its own name a subclass would lock nothing. */
+    protected const NAME = self::class;
+
     /**
      * Options that are null are the cluster's.
      *
@@ -52,6 +56,18 @@ class WithLock extends AbstractMultipleAnnotation
         public ?int $permits = null,
         public ?string $layout = null,
     ) {
+    }
+
+    public function collectClass(string $className): void
+    {
+        $others = AnnotationCollector::getClassAnnotation($className, static::NAME);
+        AnnotationCollector::collectClass($className, static::NAME, $this->formatAnnotation($others));
+    }
+
+    public function collectMethod(string $className, ?string $target): void
+    {
+        $others = AnnotationCollector::getClassMethodAnnotation($className, $target)[static::NAME] ?? null;
+        AnnotationCollector::collectMethod($className, $target, static::NAME, $this->formatAnnotation($others));
     }
 
     public function spec(): LockSpec
