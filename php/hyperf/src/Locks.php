@@ -142,6 +142,12 @@ final class Locks
         }
     }
 
+    /** @internal */
+    public function warn(string $words): void
+    {
+        $this->logger === null ? \error_log("redlock: $words") : $this->logger->warning("redlock: $words");
+    }
+
     /**
      * The worker is at its very end: nothing runs any more. What is still held is left to its TTL, never released under
      * work that a body has begun.

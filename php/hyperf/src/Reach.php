@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Hyperf\Di\Annotation\AnnotationCollector;
 use Redlock\Exception\InvalidOptionException;
 
 /**
@@ -53,6 +54,32 @@ final class Reach
         }
         return $reached ?: throw new InvalidOptionException("the attribute of $class->name locks nothing: there is no "
             . 'code of a public method that is not static; write it above the methods of a class');
+    }
+
+    /** @return list<string> about methods without a lock that override one with it, where Hyperf knows the class */
+    public static function overrides(): array
+    {
+        $words = [];
+        foreach (\array_filter(\array_keys(AnnotationCollector::list()), \class_exists(...)) as $name) {
+            $class = new \ReflectionClass($name);
+            $parent = $class->getParentClass();
+            foreach ($parent === false ? [] : $class->getMethods() as $method) {
+                if ($method->class !== $name || !$parent->hasMethod($method->name)
+                    || self::specs($method) !== [] || self::specs($parent->getMethod($method->name)) === []) {
+                    continue;
+                }
+                $words[] = "$name::$method->name overrides a method that has a lock, and has none: attributes are not "
+                    . 'inherited; write it there, too';
+            }
+        }
+        return $words;
+    }
+
+    /** @return list<LockSpec> */
+    private static function specs(\ReflectionMethod $method): array
+    {
+        $code = self::code($method);
+        return Attributes::of($code->class, $code);
     }
 
     /** The method of the class or trait in which the code stands. */

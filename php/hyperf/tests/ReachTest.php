@@ -11,14 +11,17 @@ use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\Listener\BootListener;
 use Redlock\Hyperf\Locks;
+use Redlock\Tests\MemoryLogger;
 
 require_once __DIR__ . '/hyperf.php';
 
 /** Which methods Hyperf's AOP puts under the locks of an attribute; those that it would not stop the boot. */
 final class ReachTest extends TestCase
 {
-    private static function boot(string ...$classes): void
+    /** @return list<array{string, string}> what is logged */
+    private static function boot(string ...$classes): array
     {
+        $log = new MemoryLogger();
         Scanner::scan(...$classes);
         $config = new class implements ConfigInterface {
             public function get(string $key, mixed $default = null): mixed
@@ -35,7 +38,8 @@ final class ReachTest extends TestCase
             {
             }
         };
-        (new BootListener($config, new Locks(['default' => ['nodes' => []]], [])))->process(new \stdClass());
+        (new BootListener($config, new Locks(['default' => ['nodes' => []]], [], $log)))->process(new \stdClass());
+        return \array_map(static fn (array $one): array => [$one[0], $one[1]], $log->records);
     }
 
     /** @dataProvider dead */
@@ -67,10 +71,18 @@ final class ReachTest extends TestCase
         ];
     }
 
+    public function testAnOverrideThatHasNoLockIsWarnedOf(): void
+    {
+        $logged = self::boot(Locked::class, OwnTrait::class, OfAll::class, LessThanItsParent::class);
+        $this->assertSame([['warning', 'redlock: ' . LessThanItsParent::class . '::own overrides a method that has a '
+            . 'lock, and has none: attributes are not inherited; write it there, too']], $logged);
+    }
+
     public function testWhatIsLockedBoots(): void
     {
-        self::boot(Heir::class, Locked::class, OfAll::class, OwnTrait::class, OnlyMade::class, Suit::class,
+        $logged = self::boot(Heir::class, Locked::class, OfAll::class, OwnTrait::class, OnlyMade::class, Suit::class,
             OfPhp::class);
+        $this->assertSame([], $logged);
         $names = \array_keys(Attributes::methods());
         \sort($names);
         $this->assertSame(\array_map(static fn (string $name): string => __NAMESPACE__ . "\\$name",
@@ -234,6 +246,26 @@ enum Suit
 class OfPhp extends \ArrayObject
 {
     public function own(): void
+    {
+    }
+}
+
+class LessThanItsParent extends OfAll
+{
+    public function __construct()
+    {
+    }
+
+    public function own(): void
+    {
+    }
+
+    public function more(): void
+    {
+    }
+
+    #[WithLock('pay')]
+    public function pay(): void
     {
     }
 }

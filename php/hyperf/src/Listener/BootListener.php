@@ -11,6 +11,7 @@ use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\BootCheck;
 use Redlock\Hyperf\DocblockScan;
 use Redlock\Hyperf\Locks;
+use Redlock\Hyperf\Reach;
 
 /** Stops the boot for what would lock nothing, or the wrong thing, later. */
 final class BootListener implements ListenerInterface
@@ -28,8 +29,12 @@ final class BootListener implements ListenerInterface
     {
         DocblockScan::refuse($this->config->get('annotations.scan.paths', []));
         $check = new BootCheck($this->locks);
-        foreach (Attributes::methods() as $method) {
+        $methods = Attributes::methods();
+        foreach ($methods as $method) {
             $check->method($method->class, $method, Attributes::of($method->class, $method));
+        }
+        foreach ($methods === [] ? [] : Reach::overrides() as $words) {
+            $this->locks->warn($words);
         }
     }
 }
