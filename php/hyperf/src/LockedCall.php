@@ -114,7 +114,20 @@ final class LockedCall
                 throw $spec->translate === null ? $refused : ($spec->translate)($refused);
             }
         }
-        return $instead(...$this->positional);
+        return $instead(...$this->positional, ...$this->told($instead, $refused));
+    }
+
+    /** @return array<string, RedlockThrowable> the refusal, if a parameter behind those of the method has its type */
+    private function told(callable $instead, RedlockThrowable $refused): array
+    {
+        $parameters = (new \ReflectionFunction($instead(...)))->getParameters();
+        foreach (\array_slice($parameters, \count($this->positional)) as $parameter) {
+            $type = $parameter->getType();
+            if ($type instanceof \ReflectionNamedType && \is_a($type->getName(), RedlockThrowable::class, true)) {
+                return \is_a($refused, $type->getName()) ? [$parameter->getName() => $refused] : [];
+            }
+        }
+        return [];
     }
 
     /**

@@ -10,6 +10,7 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
+use Redlock\Exception\RedlockThrowable;
 use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Listener\WorkerListener;
 use Redlock\Hyperf\LockedCall;
@@ -18,6 +19,7 @@ use Redlock\Hyperf\LockSpec;
 use Redlock\Lock;
 use Redlock\Tests\Node;
 use Redlock\Tests\NodesTestCase;
+use Redlock\Tests\Wait;
 
 require_once __DIR__ . '/hyperf.php';
 
@@ -293,6 +295,46 @@ final class LockedCallTest extends NodesTestCase
         $this->assertSame('later 7', $this->call([$spec], static fn () => 'now', instance: $instance));
         $this->expectException(BusyException::class);
         $this->call([new LockSpec('order:#{id}', ['wait_ms' => 0])], static fn () => 'now');
+    }
+
+    public function testOnBusyAndOnNoQuorumAreToldWhatRefusedTheLock(): void
+    {
+        $instance = new class {
+            public function later(int $id, int $times = 1, ?BusyException $busy = null): string
+            {
+                return "later $id, $times: " . ($busy?->heldBy['client_name'] ?? 'no holder');
+            }
+
+            public function closed(int $id, RedlockThrowable $why): string
+            {
+                return $why::class;
+            }
+
+            public function again(BusyException $before): string
+            {
+                return $before->getMessage();
+            }
+        };
+        $holder = $this->locks->lock('order:7');
+        $holder->acquire();
+        $spec = new LockSpec('order:#{id}', ['wait_ms' => 0, 'outage_wait_ms' => 0], onBusy: 'later',
+            onNoQuorum: 'later');
+        $answers = [];
+        Wait::until(function () use ($spec, $instance, &$answers): bool { /* who holds it is asked for 250 ms only */
+            $answers[] = $this->call([$spec], static fn () => 'now', instance: $instance);
+            return \end($answers) === "later 7, 1: {$this->uniqueName()}";
+        }, 'the name of the holder');
+        $this->assertLessThan(3, \count(\array_unique($answers)));
+        $this->assertSame('of old', $this->call([new LockSpec('order:7', ['wait_ms' => 0], onBusy: 'again')],
+            static fn () => 'now', ['before' => new BusyException('of old')], $instance), 'an argument of the method');
+        $holder->release();
+        foreach ([0, 1, 2] as $i) {
+            self::cluster()->nodes[$i]->kill();
+        }
+        $this->assertSame('later 7, 1: no holder', $this->call([$spec], static fn () => 'now', instance: $instance));
+        $spec = new LockSpec('order:#{id}', ['wait_ms' => 0, 'outage_wait_ms' => 0], onNoQuorum: 'closed');
+        $this->assertSame(NoQuorumException::class,
+            $this->call([$spec], static fn () => 'now', instance: $instance));
     }
 
     public function testOnBusyIsNotForErrorsOfTheBody(): void

@@ -26,7 +26,8 @@ class WithLock extends AbstractMultipleAnnotation
      * @param ?int $waitMs how long to wait while others hold the lock: 0 is one attempt, -1 without limit
      * @param ?int $retryCount attempts after the first one
      * @param string $cluster of config/autoload/redlock.php
-     * @param ?string $onBusy a public method with the same parameters, called when others hold the lock
+     * @param ?string $onBusy a public method with the same parameters, called when others hold the lock; one more of
+     *     the type BusyException is given the exception
      * @param ?int $retryDelayMs the longest pause between two attempts
      * @param ?bool $renew extend the lease while the method runs; null: yes
      * @param ?int $maxHoldMs no renewal reaches beyond this time after the lock was taken
