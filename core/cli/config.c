@@ -182,12 +182,12 @@ static int read_variable(struct args *args, redlock_client *client, const char *
     free(name);
     return 0;
   }
-  if (is_quoted(value) || (!is_nodes && has_blanks(value))) {
-    refused = fail(EXIT_USAGE, "%s begins with a quotation mark, or has blanks at an end; values stand without", name);
-  } else if (!is_nodes && redlock_client_set(client, option, value) != REDLOCK_OK) {
+  if (!is_nodes && redlock_client_set(client, option, value) != REDLOCK_OK) {
     char *message = client_message(client);
     refused = fail(EXIT_USAGE, "%s: %s", name, message);
     free(message);
+  } else if (is_quoted(value) || (!is_nodes && has_blanks(value))) {
+    refused = fail(EXIT_USAGE, "%s begins with a quotation mark, or has blanks at an end; values stand without", name);
   }
   settings_add(&args->from_environment, redlock_option_at(index, REDLOCK_OPTION_NAME), name, format("%s", value));
   return refused;
