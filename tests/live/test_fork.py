@@ -120,7 +120,7 @@ def test_a_child_forked_while_a_thread_waits_takes_locks(nodes, client):
 
 def test_a_child_renews_its_own_locks_alone(nodes, make_client):
     """The child's keeper renews the child's locks and none of the parent's."""
-    client = make_client(nodes.urls, renew="true", **rl.lapsing(2000))
+    client = make_client(nodes.urls, renew="true", **rl.lapsing(6000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
 
