@@ -23,7 +23,7 @@ struct request {
   int trace, shrink, mixed, hard, serve, scripts;
   const char *only; /* worlds of this kind */
   int exhaustive;
-  char *mutant, *without, *strikes, *order, *hunt;
+  char *mutant, *without, *strikes, *order, *history, *hunt;
 };
 
 struct total {
@@ -246,6 +246,8 @@ static int check(struct request *request)
     return refuse("--shrink", "without --seed", "with --seed");
   if (request->order && orders_parse(&world, request->order) != 0)
     return refuse("--order", request->order, "what a run with --exhaustive has printed");
+  if (request->history && (request->exhaustive == NOT_GIVEN || !orders_has(request->history)))
+    return refuse("--history", request->history, "the name of one, with --exhaustive");
   world.hunted = request->hunt;
   return request->mutant ? choose_mutant(request->mutant) : 0;
 }
@@ -278,6 +280,7 @@ static int parse(int argc, const char **argv, struct request *request)
        "short histories with every order of their\n"
        "messages in which at most N are delayed",
        "N"},
+      {"history", 0, POPT_ARG_STRING, &request->history, 0, "with --exhaustive: this one alone", "HISTORY"},
       {"order", 0, POPT_ARG_STRING, &request->order, 0, "one of these orders alone", "HISTORY:DELAYS"},
       {"without", 0, POPT_ARG_STRING, &request->without, 0, "leave out these kinds of faults", "FAULT,..."},
       {"strikes", 0, POPT_ARG_STRING, &request->strikes, 0, "of what the nemesis does, only these, or none", "N,..."},
@@ -311,7 +314,7 @@ int main(int argc, const char **argv)
   else if (request.order)
     status = orders_replay(&world);
   else if (request.exhaustive != NOT_GIVEN)
-    status = orders_run(&world, request.exhaustive, request.mutant);
+    status = orders_run(&world, request.exhaustive, request.mutant, request.history);
   else
     status = request.shrink ? shrink(&world, (uint64_t)request.seed, request.mutant) : hunt_or_run(&request);
   if (request.scripts)

@@ -191,11 +191,26 @@ static int run_history(struct world *world, int history, int most, const char *m
   return world->violation[0] != 0;
 }
 
-int orders_run(struct world *world, int most, const char *mutant)
+/* Its index, or -1. */
+static int named(const char *name, size_t length)
+{
+  for (int i = 0; i < HISTORIES; i++)
+    if (strlen(histories[i].name) == length && memcmp(name, histories[i].name, length) == 0)
+      return i;
+  return -1;
+}
+
+int orders_has(const char *history)
+{
+  return named(history, strlen(history)) >= 0;
+}
+
+int orders_run(struct world *world, int most, const char *mutant, const char *history)
 {
   int found = 0;
   for (int i = 0; i < HISTORIES && !found; i++)
-    found = run_history(world, i, most, mutant);
+    if (!history || strcmp(history, histories[i].name) == 0)
+      found = run_history(world, i, most, mutant);
   return mutant ? !found : found;
 }
 
@@ -204,9 +219,7 @@ int orders_parse(struct world *world, const char *text)
 {
   struct orders *orders = &world->orders;
   size_t length = strcspn(text, ":");
-  for (int i = 0; i < HISTORIES; i++)
-    if (strlen(histories[i].name) == length && memcmp(text, histories[i].name, length) == 0)
-      orders->history = i + 1;
+  orders->history = named(text, length) + 1;
   if (!orders->history || text[length] != ':')
     return -1;
   for (text += length + 1; *text; text++) {

@@ -15,8 +15,10 @@ int64_t orders_delay(struct world *world);
 void orders_make_lock(struct slot *slot);
 void orders_act(struct slot *slot);
 int orders_parse(struct world *world, const char *text);
-/* Exit statuses: 1 where there is a violation; with a mutant where there is none. */
-int orders_run(struct world *world, int most, const char *mutant);
+int orders_has(const char *history);
+/* Of this history, or of all if it is NULL. Exit statuses: 1 where there is a violation; with a mutant where there is
+ * none. */
+int orders_run(struct world *world, int most, const char *mutant, const char *history);
 int orders_replay(struct world *world);
 
 #endif
