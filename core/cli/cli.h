@@ -201,7 +201,7 @@ const char *failure_words(int exit_code); /* the last that fail() said with this
 char *client_message(redlock_client *client);
 char *client_message_parts(redlock_client *client);
 char *client_description(redlock_client *client);
-int print_metrics(redlock_client *client); /* of its nodes: 0, or the exit code after the error was printed */
+int print_metrics(redlock_client *client); /* of its nodes, now: 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
 char *lock_message_parts(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);

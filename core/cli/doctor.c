@@ -432,11 +432,9 @@ static void go_back(const char *last)
     fputs("\033[H\033[J", stdout);
 }
 
-/* 0 only if all may vote. Metrics say themselves what they have found. */
-static int verdict(const json_t *report, const struct args *args)
+/* 0 only if all may vote. */
+static int verdict(const json_t *report)
 {
-  if (args->metrics)
-    return 0;
   const json_t *nodes = json_object_get(report, "nodes");
   int code = 0;
   size_t i;
@@ -450,20 +448,11 @@ static int verdict(const json_t *report, const struct args *args)
   return code;
 }
 
-/* The time says that the figures are not those of a timer that has stopped. */
-static int print_doctor_metrics(const struct session *session)
-{
-  puts("# TYPE redlock_doctor_timestamp_seconds gauge\n"
-       "# HELP redlock_doctor_timestamp_seconds When the nodes were asked.");
-  printf("redlock_doctor_timestamp_seconds %lld\n", (long long)time(NULL));
-  return print_metrics(session->client);
-}
-
 /* last is the table that was printed before, or NULL. */
 static int print(const struct session *session, const json_t *report, char **last)
 {
   if (session->args->metrics)
-    return print_doctor_metrics(session);
+    return print_metrics(session->client);
   if (session->args->json)
     return print_json(json_incref((json_t *)report));
   if (*last != NULL && isatty(STDOUT_FILENO))
@@ -509,7 +498,7 @@ static int doctor(struct session *session)
     add_rights(session, report, kinds);
     addresses = addresses != NULL ? addresses : addresses_examine(session);
     add_addresses(report, addresses);
-    code = verdict(report, session->args);
+    code = session->args->metrics ? 0 : verdict(report); /* metrics say themselves what they have found */
     failed = print(session, report, &last);
     json_decref(report);
     if (session->args->watch && !failed)

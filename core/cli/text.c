@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 void *must(void *allocated)
 {
@@ -138,8 +139,12 @@ static bool print_family(const char *line, int length)
   return true;
 }
 
+/* The time says that the figures are not those of a timer that has stopped. */
 int print_metrics(redlock_client *client)
 {
+  puts("# TYPE redlock_doctor_timestamp_seconds gauge\n"
+       "# HELP redlock_doctor_timestamp_seconds When the nodes were asked.");
+  printf("redlock_doctor_timestamp_seconds %lld\n", (long long)time(NULL));
   size_t size = (size_t)redlock_client_metrics(client, NULL, 0) + 1024; /* its numbers may grow meanwhile */
   char *text = must(calloc(1, size));
   redlock_client_metrics(client, text, size);
