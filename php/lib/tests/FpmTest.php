@@ -84,11 +84,14 @@ final class FpmTest extends NodesTestCase
     public function testAReloadLetsRequestsEndWithinProcessControlTimeout(): void
     {
         $server = $this->serve(1, 0, 60);
-        $socket = $server->ask($this->connect() . '$client->lock("reload")->run(fn () => usleep(1_000_000));'
-            . 'echo "done";');
+        $flag = \sys_get_temp_dir() . '/' . $this->uniqueName();
+        $socket = $server->ask($this->connect() . '$client->lock("reload")->run(function () { while (!file_exists('
+            . \var_export($flag, true) . ')) { usleep(1000); clearstatcache(); } }); echo "done";');
         Wait::until(static fn (): bool => \count(self::cluster()->keys()) > 0, 'the request to lock');
         $server->reload();
+        \touch($flag);
         $this->assertSame('done', FpmServer::answer($socket));
+        \unlink($flag);
         $this->assertNothingIsLeft();
     }
 
