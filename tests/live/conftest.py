@@ -2,6 +2,7 @@
 import contextlib
 import functools
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from queueing import held, home_of_r, queued  # noqa: E402, F401
 from servers import Servers  # noqa: E402
 from testing import Cluster, FakeServer, Proxy, eventually  # noqa: E402
 from testing.plugin import redlock_cluster, redlock_variant  # noqa: E402, F401
+from waiters import time_of  # noqa: E402
 
 
 @pytest.fixture
@@ -101,10 +103,21 @@ def make_clocked(make_cluster, tmp_path):
     """make_clocked(n, **cluster): servers; each has step(seconds) for its clock."""
     clocks = Clocks(tmp_path)
 
+    def ahead_s(node):
+        return time_of(node) / 1e6 - time.time()
+
+    def step(node, seconds):
+        """Until the server says so: Valkey 9 looks at the clock from time to time."""
+        is_asked = seconds and node.alive and not node.stopped
+        wanted_s = ahead_s(node) + seconds if is_asked else 0
+        clocks.step(node, seconds)
+        if is_asked:
+            eventually(lambda: abs(ahead_s(node) - wanted_s) < abs(seconds) / 2, 20, "its clock is stepped")
+
     def make(count, **cluster):
         made = make_cluster(count, server=clocks.servers(count), **cluster).nodes
         for node in made:
-            node.step = functools.partial(clocks.step, node)
+            node.step = functools.partial(step, node)
         return made
 
     return make
