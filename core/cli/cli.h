@@ -236,8 +236,7 @@ char *outcome(const struct session *session, int status); /* in one line; free i
 void set_bytes(json_t *report, const char *key, const char *bytes, size_t size);
 /* Reports an action, for people: on standard error, as standard output is for scripts. Silent with --quiet. */
 void say(const struct session *session, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
-void set_held_by(json_t *report, json_t *client);          /* takes client, which may be NULL */
-void name_holder(json_t *report, struct session *session); /* of a busy lock, in message and held_by */
+void set_held_by(json_t *report, json_t *client); /* takes client, which may be NULL */
 json_t *report_json(const struct session *session, int status);
 int report_failure(struct session *session, int status);
 int print_json(json_t *report);
@@ -252,11 +251,10 @@ char *quarantine_words(struct session *session);
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
 json_t *holder_client(redlock_lock *lock);       /* as redlock_lock_held_by; NULL if not known */
-json_t *holder_found(struct session *session);   /* the same; asks the nodes if it is not known */
+void holder_ask(struct session *session);        /* names the holder for that, and for the message of a busy lock */
 char *holder_client_words(const json_t *client); /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */
 char *reader_words(const json_t *client);        /* "3 readers, with the longest lease " and the words above; free it */
-char *holder_named(const json_t *client, const char *message);  /* the message, with its name for "others"; free it */
-bool has_holder(int verdict);                                   /* one, or readers */
+bool has_holder(int verdict);                    /* one, or readers */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLDER_LIMIT_MS = 250 /* a single attempt does not wait for slow nodes to say who holds the lock */ };
+enum { HOLDER_LIMIT_MS = 250 /* a refusal does not wait longer for the name */ };
 
 bool node_told(redlock_lock *lock, int node)
 {
@@ -67,32 +67,9 @@ char *holder_client_words(const json_t *client)
   return words;
 }
 
-static json_t *ask(struct session *session)
+void holder_ask(struct session *session)
 {
-  const char *resource = session->args->resource;
-  redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
-  (void)session_inspect_within(session, lock, HOLDER_LIMIT_MS);
-  json_t *client = holder_client(lock);
-  redlock_lock_free(lock);
-  return client;
-}
-
-/* A wait has the holder already, a single attempt has not. */
-json_t *holder_found(struct session *session)
-{
-  json_t *client = holder_client(session->lock);
-  return client != NULL ? client : ask(session);
-}
-
-char *holder_named(const json_t *client, const char *message)
-{
-  static const char others[] = "held by others";
-  if (client == NULL || strncmp(message, others, sizeof others - 1) != 0)
-    return format("%s", message);
-  char *name = holder_client_words(client);
-  char *words = format("held by %s%s", name, message + sizeof others - 1);
-  free(name);
-  return words;
+  (void)redlock_lock_who(session->lock, HOLDER_LIMIT_MS);
 }
 
 char *reader_words(const json_t *client)

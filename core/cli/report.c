@@ -109,14 +109,6 @@ void set_held_by(json_t *report, json_t *client)
     json_object_set_new(report, "held_by", client);
 }
 
-void name_holder(json_t *report, struct session *session)
-{
-  json_t *client = holder_found(session);
-  char *words = holder_named(client, json_string_value(json_object_get(report, "message")));
-  set_text(report, "message", words);
-  set_held_by(report, client);
-}
-
 static void set_more(json_t *report, const struct args *args)
 {
   json_t *all = must(json_array());
@@ -186,22 +178,19 @@ int report_failure(struct session *session, int status)
 {
   if (session->caught != 0)
     return 128 + session->caught;
+  if (status == REDLOCK_BUSY && (!session->args->quiet || session->args->json))
+    holder_ask(session);
   char *message = outcome(session, status);
-  bool is_told = status == REDLOCK_BUSY && (!session->args->quiet || session->args->json);
-  json_t *client = is_told ? holder_found(session) : NULL;
-  char *words = holder_named(client, message);
-  free(message);
   int code = exit_code_of(session->args, status);
   if (status != REDLOCK_BUSY || !session->args->quiet)
-    fail(code, "%s", words);
+    fail(code, "%s", message);
   if (session->args->json) {
     json_t *report = report_json(session, status);
-    set_text(report, "message", words); /* not computed again: the remaining time has changed meanwhile */
-    set_held_by(report, client);
+    set_text(report, "message", message); /* not computed again: the remaining time has changed meanwhile */
+    set_held_by(report, holder_client(session->lock));
     print_json(report);
   } else {
-    free(words);
-    json_decref(client);
+    free(message);
   }
   return code;
 }

@@ -287,6 +287,9 @@ static bool stands_by_again(const struct run *run)
 /* Standard output belongs to CMD, so the report goes to standard error. */
 static void report(const struct run *run, int status, int code)
 {
+  bool is_busy = status == REDLOCK_BUSY && run->session->caught == 0;
+  if (is_busy)
+    holder_ask(run->session);
   json_t *object = report_json(run->session, status);
   if (run->reason != NULL)
     json_object_set_new(object, "message", json_string(run->reason));
@@ -294,8 +297,8 @@ static void report(const struct run *run, int status, int code)
     json_object_set_new(object, "reason", json_string(loss_name(run->session->lock)));
   if (run->left != NULL)
     json_object_set_new(object, "warning", json_string(run->left));
-  if (status == REDLOCK_BUSY && run->session->caught == 0)
-    name_holder(object, run->session);
+  if (is_busy)
+    set_held_by(object, holder_client(run->session->lock));
   json_object_set_new(object, "waited_ms", json_integer(run->session->waited_ms));
   if (!stands_by_again(run))
     json_object_set_new(object, "exit", json_integer(code));

@@ -110,7 +110,8 @@ enum redlock_operation {
   REDLOCK_RELEASE = 3, /* arg: 0 */
   REDLOCK_INSPECT = 4, /* arg: 0; asks every node who holds the lock: OK if a majority has no key, BUSY if not */
   REDLOCK_EXPIRE = 5,  /* arg: ttl_ms as in redlock_lock_expire */
-  REDLOCK_REMOVE = 6   /* arg: 0; as redlock_lock_remove */
+  REDLOCK_REMOVE = 6,  /* arg: 0; as redlock_lock_remove */
+  REDLOCK_WHO = 7      /* arg: a limit in ms, -1 for none; an inspect that ends when a majority shows one holder */
 };
 
 /* A flag that may be added to an operation for redlock_lock_start. */
@@ -533,10 +534,20 @@ REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 
 /* Who holds the resource, as JSON: {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200}. Of
  * readers it is the one whose lease is longest, and "readers" says how many there are. Known
- * after an inspect that found a holder, and during and after an acquire that waits for a busy lock. Name, host and pid
- * are what that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks
- * of two machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). No I/O. */
+ * after redlock_lock_who, after an inspect that found a holder, and during and after an acquire that waits for a busy
+ * lock. Name, host and pid are what that client has written to the nodes (option holder_info), for people to read;
+ * held_ms compares the clocks of two machines. "" if it is not known: another library, holder_info off, nobody asked.
+ * No I/O. */
 REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
+
+/* Asks the nodes who holds the resource, for at most limit_ms (-1: without limit), for redlock_lock_held_by and the
+ * message of an acquire that was refused. Of several resources it is one that a node has reported to be busy. One round
+ * trip of the nodes that answer, and another one for the name, if a majority shows the same holder; what else is known
+ * of the last operation stays. Allowed in every state except INVALID, also while an operation is in flight. Returns
+ * REDLOCK_BUSY: it is held; a later holder than the one that was met may be named. REDLOCK_OK: a majority has no key.
+ * REDLOCK_NO_QUORUM: too few nodes answered. REDLOCK_CANCELLED: a signal arrived. REDLOCK_NO_MEMORY. Any thread; the
+ * handle must not be freed meanwhile. */
+REDLOCK_API int redlock_lock_who(redlock_lock *lock, int64_t limit_ms);
 
 /* The last result in one line: "2 of 5 nodes granted orders:42, 3 needed: 127.0.0.1:7001 busy (4.2 s left), ...".
  * Resources are escaped and cut at 64 bytes. For an invalid option it names the option, the value and what is
@@ -547,7 +558,7 @@ REDLOCK_API int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t s
  * every second one is the name of an option ("max_ttl_ms") or a number of milliseconds; joined they are the message. */
 REDLOCK_API int64_t redlock_lock_message_parts(redlock_lock *lock, char *buf, size_t size);
 
-/* Which call is allowed in which state, blocking or started. expire is as extend, remove as inspect.
+/* Which call is allowed in which state, blocking or started. expire is as extend, remove and REDLOCK_WHO as inspect.
  *
  *            acquire   extend     release    adopt     detach    inspect
  *  FREE      ok        NOT_HELD   NOT_HELD   ok        NOT_HELD  ok

@@ -61,9 +61,7 @@ class Shared(Facts):
         return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
 
     def _is_unnamed(self, failure: RedlockError) -> bool:
-        """Whether a single attempt has found a holder without asking for its name."""
-        is_single = self.attempts == 1 or self._wait_option_ms() == 0  # it tries again while votes are split
-        return isinstance(failure, Busy) and failure.held_by is None and is_single
+        return isinstance(failure, Busy) and failure.held_by is None
 
     def _expire(self, ticket: Ticket) -> None:
         """Remembers whose hold has expired, for they may still want to release it."""

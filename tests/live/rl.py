@@ -277,6 +277,9 @@ class Lock:
     def holder(self):
         return text(lib.redlock_lock_holder, self.handle)
 
+    def who(self, limit_ms=5000):
+        return lib.redlock_lock_who(self.handle, limit_ms)
+
     @property
     def held_by(self):
         """A dict, or None."""

@@ -180,8 +180,6 @@ static const struct {
     {&rlk_row_hint, "$-1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
     {&rlk_row_hint, "+what\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
     {&rlk_row_hint, "-LOADING Redis\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
-    {&rlk_row_holder, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
-    {&rlk_row_holder, "-WRONGTYPE Operation\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
     {&rlk_row_entry, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
     {&rlk_row_show, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
     {&rlk_row_show, "-OOM command not allowed\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},

@@ -25,14 +25,14 @@ static int64_t held_ms(const redlock_lock *lock)
   return now_ns > since_ns ? (now_ns - since_ns) / RLK_NS_PER_MS : 0;
 }
 
-/* The last operation has found the lock held, by this token. */
+/* It was found by redlock_lock_who, or holds the key on a majority of the nodes that an inspect has asked. */
 static int is_told(const redlock_lock *lock)
 {
   int node;
   if (!lock->holder || !lock->holder->entry[0])
     return 0;
-  if (lock->op.kind == REDLOCK_ACQUIRE)
-    return lock->op.status == REDLOCK_BUSY || lock->op.status == REDLOCK_PENDING;
+  if (lock->op.kind != REDLOCK_INSPECT || lock->holder->is_found)
+    return 1;
   node = rlk_verdict_node(lock);
   if (node >= 0 && lock->node_answers[node].readers)
     return 1; /* one of them */
@@ -43,9 +43,8 @@ static int is_told(const redlock_lock *lock)
 /* How many hold it together, as far as that is known; 0: it is not shared. */
 static int64_t readers_of(const redlock_lock *lock)
 {
-  int is_waiting = lock->op.status == REDLOCK_BUSY || lock->op.status == REDLOCK_PENDING;
-  if (lock->op.kind == REDLOCK_ACQUIRE)
-    return lock->holder && is_waiting ? lock->holder->readers : 0;
+  if (lock->holder && lock->holder->is_found)
+    return lock->holder->readers;
   return rlk_verdict_node(lock) >= 0 ? rlk_verdict_readers(lock) : 0;
 }
 
@@ -113,4 +112,51 @@ int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
     rlk_text_add(&out, "}");
   }
   return rlk_leave_text(c, &out);
+}
+
+/* Of several resources the one that a node has reported to be busy. */
+static struct rlk_key *key_to_ask_for(const redlock_lock *lock)
+{
+  for (int i = 0; lock->key->count > 1 && i < lock->engine->net.node_count; i++)
+    if (lock->votes[i] == RLK_BUSY)
+      return rlk_key_alone(lock->key, lock->node_answers[i].part);
+  return rlk_key_alone(lock->key, 0);
+}
+
+static void note(redlock_lock *lock, redlock_lock *look)
+{
+  int64_t readers = readers_of(look);
+  rlk_holder_drop(lock);
+  if (!look->holder || (!is_told(look) && !readers))
+    return;
+  lock->holder = look->holder;
+  lock->holder->readers = readers;
+  lock->holder->is_found = 1;
+  look->holder = NULL;
+}
+
+/* With a handle of its own: that of the lock may have an operation in flight, or an answer that is still to be read. */
+int redlock_lock_who(redlock_lock *lock, int64_t limit_ms)
+{
+  redlock_client *c = limit_ms < -1 || limit_ms > RLK_YEAR_MS ? NULL : rlk_enter_lock(lock);
+  struct rlk_key *key, *one;
+  redlock_lock *look;
+  int status;
+  if (!c || lock->state == REDLOCK_STATE_INVALID)
+    return rlk_leave(c, REDLOCK_INVALID);
+  key = lock->key;
+  key->users++;
+  one = key_to_ask_for(lock);
+  rlk_leave(c, REDLOCK_OK);
+  look = one ? redlock_lock_new(c, rlk_key_resource(one), one->resource_size) : NULL;
+  status = look ? redlock_lock_start(look, REDLOCK_WHO | REDLOCK_AT_ONCE, limit_ms) : REDLOCK_NO_MEMORY;
+  if (status == REDLOCK_OK)
+    status = redlock_lock_wait(look, -1);
+  rlk_enter(c);
+  rlk_key_drop(key);
+  if (look)
+    note(lock, look);
+  rlk_leave(c, REDLOCK_OK);
+  redlock_lock_free(look);
+  return status == REDLOCK_PENDING ? REDLOCK_CANCELLED : status;
 }

@@ -226,7 +226,6 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
   tell_refusal(lock);
   if (lock->attempt.count == 1)
     ask_for_hints(lock, now);
-  rlk_holder_ask(lock, now);
   turn = rlk_queue_wait(lock, now);
   if (turn != RLK_TURN_NONE)
     return take_turn(lock, turn, now);
@@ -252,6 +251,7 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_GRANTED)
       rlk_holder_show(&lock->engine->net.nodes[i], lock->op.asked.ttl_ms, now);
+  rlk_holder_drop(lock);
   rlk_renewal_begin(lock);
   if (lock->kind->many || lock->key->count > 1)
     rlk_queue_forget(lock); /* waiters behind it that may hold beside it enter, too */

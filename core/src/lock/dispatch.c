@@ -464,7 +464,6 @@ const struct rlk_ask
                               .again = place_of_several_again, .arrived = place_of_several_arrived},
   rlk_row_part = {"the script of the queue", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS,
                   .arrived = part_arrived},
-  rlk_row_holder = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_behind = {"GETRANGE", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS,
                     .arrived = holder_arrived},
   rlk_row_type = {"the look script", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},

@@ -7,7 +7,6 @@
 #include "kind.h"
 
 #define MS RLK_NS_PER_MS
-#define ASK_EVERY_NS (1000 * MS)
 #define FRESH_MS 30000 /* an entry is written again when less than a TTL and this is left of it */
 #define CLIENT_PREFIX "libredlock:c:"
 #define VERSION "v1 "
@@ -80,25 +79,15 @@ static const struct rlk_script script_look = {
 
 void rlk_holder_drop(redlock_lock *lock)
 {
-  if (lock->holder && --lock->holder->users == 0)
-    free(lock->holder);
+  free(lock->holder);
   lock->holder = NULL;
-}
-
-void rlk_holder_share(redlock_lock *lock, const redlock_lock *first)
-{
-  if (first->holder == lock->holder || !first->holder)
-    return;
-  rlk_holder_drop(lock);
-  lock->holder = first->holder;
-  lock->holder->users++;
 }
 
 /* NULL when memory is out: then the holder stays unknown. */
 static struct rlk_holder *holder_of(redlock_lock *lock)
 {
-  if (!lock->holder && (lock->holder = calloc(1, sizeof *lock->holder)) != NULL)
-    lock->holder->users = 1;
+  if (!lock->holder)
+    lock->holder = calloc(1, sizeof *lock->holder);
   return lock->holder;
 }
 
@@ -113,12 +102,6 @@ static int64_t client_of(const char *token)
   char digits[RLK_TOKEN_CLIENT_DIGITS + 1] = "";
   memcpy(digits, token, RLK_TOKEN_CLIENT_DIGITS);
   return strtoll(digits, NULL, 16);
-}
-
-/* It asks all nodes what is under the key: an inspect, or a single attempt. */
-static int gathers(const redlock_lock *lock)
-{
-  return lock->op.probe || rlk_is_single(lock);
 }
 
 static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_ask *row, int64_t now)
@@ -149,15 +132,6 @@ int rlk_holder_ask_value(struct rlk_node *n, const redlock_lock *lock, struct rl
   return 0;
 }
 
-void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *n, int64_t now)
-{
-  int is_known = lock->holder && now - lock->holder->asked_ns < ASK_EVERY_NS;
-  if (is_known || !holder_of(lock))
-    return;
-  lock->holder->asked_ns = now;
-  rlk_holder_ask_value(n, lock, request_of(lock, &rlk_row_holder, now));
-}
-
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   struct rlk_part part = part_of(lock, n);
@@ -167,8 +141,7 @@ void rlk_holder_look(redlock_lock *lock, struct rlk_node *n, int64_t now)
     return;
   rlk_out_bytes(&out, part.bulk, part.bulk_size);
   rlk_ask_end(&out, request_of(lock, &rlk_row_type, now));
-  if (gathers(lock))
-    lock->op.looking |= UINT64_C(1) << n->index;
+  lock->op.looking |= UINT64_C(1) << n->index;
 }
 
 void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *n, int64_t now)
@@ -177,17 +150,6 @@ void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *n, int64_t now)
       .ask = &rlk_row_behind, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
   if (rlk_holder_ask_value(n, lock, request) == 0) /* without memory the node has shown none */
     lock->op.looking |= UINT64_C(1) << n->index;
-}
-
-void rlk_holder_ask(redlock_lock *lock, int64_t now)
-{
-  for (int i = 0; i < lock->engine->net.node_count; i++) {
-    struct rlk_node *n = &lock->engine->net.nodes[i];
-    if (lock->votes[i] != RLK_BUSY || n->state != RLK_NODE_READY)
-      continue;
-    rlk_holder_ask_at(lock, n, now);
-    return;
-  }
 }
 
 static void ask_entry(redlock_lock *lock, struct rlk_node *n, int64_t now)
@@ -201,12 +163,10 @@ static void ask_entry(redlock_lock *lock, struct rlk_node *n, int64_t now)
   lock->holder->awaited |= UINT64_C(1) << n->index;
 }
 
-/* If an inspect finds several tokens: the one that most nodes have reported. */
+/* Of several tokens the one that most nodes have reported. */
 static int is_outvoted(const redlock_lock *lock, const char *value)
 {
   int nodes = 0;
-  if (!lock->op.probe)
-    return 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
     nodes += lock->node_answers[i].value && strcmp(lock->node_answers[i].value, value) == 0;
   if (nodes <= lock->holder->nodes)
@@ -218,16 +178,7 @@ static int is_outvoted(const redlock_lock *lock, const char *value)
 static void seen(redlock_lock *lock, struct rlk_node *n, const char *value, size_t size, int64_t now)
 {
   int is_same_client;
-  if (!holder_of(lock))
-    return;
-  if (!lock->op.probe)
-    lock->holder->readers = 0;
-  if (rlk_token_permits(value, size) < 0) {
-    if (!lock->op.probe)
-      lock->holder->token[0] = lock->holder->entry[0] = 0;
-    return;
-  }
-  if (is_outvoted(lock, value))
+  if (rlk_token_permits(value, size) < 0 || !holder_of(lock) || is_outvoted(lock, value))
     return;
   is_same_client = strncmp(lock->holder->token, value, RLK_TOKEN_CLIENT_DIGITS) == 0;
   memcpy(lock->holder->token, value, RLK_TOKEN_SIZE);
@@ -250,8 +201,7 @@ void rlk_holder_value(redlock_lock *lock, struct rlk_node *n, const char *value,
   char words[300];
   struct rlk_text text = rlk_text_in(words, sizeof words);
   rlk_text_escaped(&text, value, size);
-  if (lock->op.probe)
-    show_value(lock, n, words);
+  show_value(lock, n, words);
   seen(lock, n, value, size, now);
 }
 
@@ -295,7 +245,7 @@ static void looked(redlock_lock *lock, struct rlk_node *n, const struct rlk_repl
   size_t size = reply->text.end;
   char *token;
   int64_t readers;
-  if (!lock->op.probe && rlk_is_single(lock)) {
+  if (rlk_is_single(lock)) {
     show_value(lock, n, text);
     return;
   }
@@ -306,22 +256,14 @@ static void looked(redlock_lock *lock, struct rlk_node *n, const struct rlk_repl
   readers = strtoll(text + sizeof shared - 1, &token, 10);
   if (readers < 0 || *token++ != ' ')
     return;
-  if (lock->op.probe) {
-    lock->node_answers[n->index].readers = readers;
-    show_value(lock, n, token);
-  }
+  lock->node_answers[n->index].readers = readers;
+  show_value(lock, n, token);
   seen(lock, n, token, strlen(token), now);
-  lock->holder->readers = readers;
+  if (lock->holder)
+    lock->holder->readers = readers;
 }
 
-/* The key of the holder is no string. */
-static int is_of_another_type(const struct rlk_outcome *out)
-{
-  return out->request.ask == &rlk_row_holder && out->reply->type == RLK_REPLY_ERROR &&
-         rlk_fault_of(out->reply->text.data) == RLK_FAULT_TYPE;
-}
-
-/* Its type, or the fact that it is unknown: 1 if an inspect waits for it. */
+/* Its type, or the fact that it is unknown: 1 if the operation waits for it. */
 static int type_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
   if (!lock)
@@ -331,7 +273,7 @@ static int type_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk
     return 0;
   if (!out->fault && out->reply->type == RLK_REPLY_STRING)
     looked(lock, n, out->reply, out->now_ns);
-  return gathers(lock);
+  return 1;
 }
 
 /* What a single attempt has met there. What cannot be told apart is taken for the same: readers, keys of other types,
@@ -366,17 +308,12 @@ int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_
     return 0;
   if (reply->type == RLK_REPLY_ERROR && rlk_fault_of(reply->text.data) == RLK_FAULT_PERMISSION)
     refused(n, out);
-  else if (reply->type != RLK_REPLY_STRING && !is_of_another_type(out))
+  else if (reply->type != RLK_REPLY_STRING)
     return 0;
   if (!lock || !rlk_in_flight(lock))
     return 0;
-  if (is_of_another_type(out))
-    rlk_holder_look(lock, n, out->now_ns);
-  else if (reply->type == RLK_REPLY_STRING && out->request.ask == &rlk_row_holder)
-    seen(lock, n, reply->text.data, reply->text.end, out->now_ns);
-  else
-    told(lock, n, out);
-  return lock->op.kind == REDLOCK_INSPECT;
+  told(lock, n, out);
+  return 1;
 }
 
 /* A key of another type has no value to compare; nodes may differ in the members of a set of readers. */

@@ -6,11 +6,10 @@
 #include "../node/node.h"
 #include "lock.h"
 
-/* The holder of a resource, as a node reported it; shared by the waiters of a client. */
+/* The holder of a resource, as nodes reported it to a look (inspect, who). */
 struct rlk_holder {
-  int users;
-  int nodes;                        /* inspect: how many nodes have reported this token */
-  int64_t asked_ns;                 /* when it was last asked for */
+  int nodes;                        /* how many nodes have reported this token */
+  int is_found;                     /* by redlock_lock_who, beside the operation of the lock */
   uint64_t awaited;                 /* nodes whose answer is outstanding, as bits */
   int64_t readers;                  /* how many hold it together (the holder has the longest lease); 0: not shared */
   char token[RLK_TOKEN_SIZE + 1];   /* "" if it is none of ours */
@@ -31,9 +30,6 @@ static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_
 
 /* Asks for the value under the lock's key: 0, or -1 when memory is out. */
 int rlk_holder_ask_value(struct rlk_node *node, const redlock_lock *lock, struct rlk_request request);
-/* Asks a node that replied busy who holds the lock, unless that was asked a moment ago. */
-void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
-void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* A single attempt asks so behind its SET. */
 void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* One token, or readers, were seen on a majority of all nodes: others hold the lock. */
@@ -44,15 +40,14 @@ int rlk_holder_count_like(const redlock_lock *lock, int node, int64_t *ends_ns);
 void rlk_holder_value(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
 /* The key there is no string: asks for its type. */
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
-/* The holder's token, also behind the SET of a single attempt; the type of its key if that is no string; the entry of
- * the holder's client; the SET of this client's entry. */
-extern const struct rlk_ask rlk_row_holder, rlk_row_behind, rlk_row_type, rlk_row_entry, rlk_row_show;
+/* The holder's token, behind the SET of a single attempt; the type of its key if that is no string; the entry of the
+ * holder's client; the SET of this client's entry. */
+extern const struct rlk_ask rlk_row_behind, rlk_row_type, rlk_row_entry, rlk_row_show;
 /* Their replies; lock may be NULL: the answer is no longer wanted. 1: an operation waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */
 int rlk_holder_is_awaited(const redlock_lock *lock);
 void rlk_holder_stop_waiting(redlock_lock *lock);
-void rlk_holder_share(redlock_lock *lock, const redlock_lock *first);
 void rlk_holder_drop(redlock_lock *lock);
 
 #endif

@@ -75,12 +75,12 @@ void rlk_operation_lapse(redlock_lock *lock, int64_t now)
 /* NULL: there is no such operation. */
 static const struct rlk_verb *verb_of(const redlock_lock *lock, int operation)
 {
-  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release,
-                                                 &rlk_inspect, &rlk_expire, &rlk_remove};
+  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release, &rlk_inspect,
+                                                 &rlk_expire,  &rlk_remove, &rlk_who};
   const struct rlk_verb *inner = rlk_depth_verb(lock, operation);
   if (inner)
     return inner;
-  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_REMOVE ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
+  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_WHO ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
 }
 
 /* Says why a call was refused that never got as far as the nodes. */

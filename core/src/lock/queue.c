@@ -7,7 +7,6 @@
 #include "../node/listener.h"
 #include "asking.h"
 #include "backoff.h"
-#include "holder.h"
 #include "kind.h"
 #include "place.h"
 #include "room.h"
@@ -22,7 +21,6 @@
 #define PAUSE_MIN_NS (MS / 2)
 #define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
 #define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
-#define HOLDER_NS (1000 * MS)  /* a longer wait asks who holds the lock */
 
 /* ---- the waiters behind a leader ---- */
 
@@ -172,8 +170,6 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
   }
   lock->wait.relies_on_push = rlk_listener_is_ready(home);
   lock->wait.told_ns = RLK_NEVER;
-  if (now - lock->attempt.began_ns >= HOLDER_NS)
-    rlk_holder_ask_at(lock, home, now);
   lock->op.phase = RLK_ASKING_QUEUE;
   lock->round.is_tight = 0;
   rlk_round_set_timer(lock, now + (patience_ns > RLK_LATE_NS ? patience_ns : RLK_LATE_NS));
@@ -420,10 +416,8 @@ void rlk_queue_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait.room;
   redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
-  if (room) {
-    rlk_holder_share(lock, room->first);
+  if (room)
     rlk_room_leave(lock);
-  }
   if (!rlk_has_place(lock) && !room)
     return;
   rlk_place_hide(lock);

@@ -137,7 +137,7 @@ static int ask_release(struct rlk_node *n, redlock_lock *lock, int64_t now)
 
 static int round_timer(redlock_lock *lock, int64_t now)
 {
-  if (rlk_round_has_time(lock, now))
+  if (now < lock->op.deadline_ns && rlk_round_has_time(lock, now))
     return REDLOCK_PENDING;
   rlk_round_close(lock);
   rlk_holder_stop_waiting(lock);
@@ -167,6 +167,13 @@ static int advance_remove(redlock_lock *lock, int64_t now)
   return rlk_judge_remove(&tally);
 }
 
+/* It has heard enough when a majority shows the same holder, and that one's name has come. */
+static int advance_who(redlock_lock *lock, int64_t now)
+{
+  int is_named = !lock->holder || !lock->holder->awaited;
+  return is_named && rlk_holder_is_seen(lock) ? REDLOCK_BUSY : advance_inspect(lock, now);
+}
+
 int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
 {
   char why[200];
@@ -187,7 +194,7 @@ int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
 static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int status;
-  if (call->verb == &rlk_inspect && lock->key->count > 1) {
+  if (call->verb->kind == REDLOCK_INSPECT && lock->key->count > 1) {
     rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
     return REDLOCK_INVALID;
   }
@@ -195,6 +202,8 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
   if (status != REDLOCK_OK)
     return status;
   rlk_flight_begin(lock, call->verb);
+  if (call->verb == &rlk_who && call->arg >= 0)
+    lock->op.deadline_ns = now + call->arg * RLK_NS_PER_MS;
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
   return call->verb->advance(lock, now);
@@ -203,5 +212,7 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
 #define PROBES .asks_everybody = 1, .begin = begin_probe, .timer = round_timer
 const struct rlk_verb rlk_inspect = {
     .kind = REDLOCK_INSPECT, .name = "inspect", .ask = rlk_ask_inspect, .advance = advance_inspect, PROBES};
+const struct rlk_verb rlk_who = {
+    .kind = REDLOCK_INSPECT, .name = "who", .ask = rlk_ask_inspect, .advance = advance_who, PROBES};
 const struct rlk_verb rlk_remove = {
     .kind = REDLOCK_REMOVE, .name = "remove", .ask = rlk_ask_remove, .advance = advance_remove, PROBES};

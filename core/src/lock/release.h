@@ -4,7 +4,7 @@
 
 #include "lock.h"
 
-extern const struct rlk_verb rlk_release, rlk_inspect, rlk_remove;
+extern const struct rlk_verb rlk_release, rlk_inspect, rlk_who, rlk_remove;
 
 /* A claim that is no attempt, prepared as the pin of its kind says; the caller lets it go. Unless REDLOCK_OK: NULL, and
  * the lock knows the reason. */

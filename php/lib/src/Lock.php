@@ -50,7 +50,7 @@ final class Lock implements LockInterface
     {
         $status = $this->take(__METHOD__, $waitMs);
         if ($status !== \REDLOCK_OK) {
-            $this->fail($status, $waitMs);
+            $this->fail($status);
         }
     }
 
@@ -105,7 +105,7 @@ final class Lock implements LockInterface
             $hasFailed && $this->releaseAfterFailure();
         }
         if ($status !== \REDLOCK_OK) {
-            $this->fail($status, $waitMs);
+            $this->fail($status);
         }
         $this->releaseAfterSuccess($result);
         return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
@@ -253,12 +253,12 @@ final class Lock implements LockInterface
         return $status === \REDLOCK_OK ? new Event\Extended($this->resource, $this->remainingMs()) : null;
     }
 
-    private function fail(int $status, ?int $waitMs = null): never
+    private function fail(int $status): never
     {
         try {
             $this->native->fail($status);
         } catch (BusyException $busy) {
-            $busy->heldBy = $this->holder($waitMs === 0 || $this->attempts() === 1);
+            $busy->heldBy = $this->holder();
             throw $busy;
         } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
             throw Options::inNames($refused);
@@ -266,15 +266,14 @@ final class Lock implements LockInterface
     }
 
     /**
-     * A wait has learnt who holds the lock; after a single attempt the nodes are asked, of several resources about one
-     * after the other.
+     * The nodes are asked, of several resources about one after the other.
      *
      * @return ?array<string, int|string>
      */
-    private function holder(bool $isSingle): ?array
+    private function holder(): ?array
     {
-        $known = $this->native->heldBy();
-        $unknown = $known === '' && $isSingle ? [$this->resource, ...$this->more] : [];
+        $known = '';
+        $unknown = [$this->resource, ...$this->more];
         $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
         while ($known === '' && $unknown !== [] && ($leftMs = $untilMs - \intdiv(\hrtime(true), 1000000)) > 0) {
             $native = $this->driver->lock(\array_shift($unknown), ['node_timeout_ms' => $leftMs]);

@@ -33,6 +33,7 @@ namespace {
     const REDLOCK_INSPECT = 4;
     const REDLOCK_EXPIRE = 5;
     const REDLOCK_REMOVE = 6;
+    const REDLOCK_WHO = 7;
     const REDLOCK_AT_ONCE = 256;
     const REDLOCK_STATE_FREE = 0;
     const REDLOCK_STATE_HELD = 1;

@@ -10,7 +10,7 @@ import rl
 from common import occupy
 from helpers import finish, held_everywhere, inspected, lapse, spin
 from queueing import LONG, places
-from rl import BUSY, OK, PENDING
+from rl import BUSY, INVALID, NO_QUORUM, OK, PENDING
 from testing import eventually
 from testing.wait import in_time
 
@@ -58,64 +58,98 @@ def test_an_inspect_waits_no_longer_than_for_that(nodes, held, make_client):
     in_time(time.monotonic() - begun_s < 10)
 
 
-def test_a_wait_that_failed_names_the_holder(held, client):
+def test_nobody_is_asked_who_holds_it_unless_that_is_wanted(held, client):
     lock = client.lock()
-    assert lock.acquire(500) == BUSY
+    for wait_ms in (500, 0):
+        assert lock.acquire(wait_ms) == BUSY
+        assert lock.held_by is None and lock.message.startswith("held by others: ")
+
+
+def test_who_names_the_holder_and_leaves_the_refusal_as_it_is(held, client):
+    lock = client.lock()
+    assert lock.acquire(0) == BUSY
+    spin(client, lambda: PENDING not in lock.votes)
+    before = [lock.status, lock.attempts, lock.votes]
+    assert lock.who() == BUSY
     assert of(lock) == ME
     assert lock.message.startswith("held by worker-7 (pid %d on %s) for " % (os.getpid(), HOST)), lock.message
+    assert [lock.status, lock.attempts, lock.votes] == before
+    assert held.release() == OK
+    assert lock.who() == OK
+    assert lock.held_by is None
+
+
+def test_who_names_the_holder_of_one_of_several_resources(held, client):
+    lock = client.lock("a")
+    assert lock.add("r") == OK
     assert lock.acquire(0) == BUSY
-    assert lock.held_by is None and lock.message.startswith("held by others: ")
+    assert lock.who() == BUSY
+    assert of(lock) == ME
 
 
-def test_holder_is_known_during_a_wait_until_the_lock_is_free(held, client):
+def test_who_works_during_a_wait(nodes, held, client):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
-    spin(client, lambda: lock.held_by)
+    spin(client, lambda: places(nodes))
+    assert lock.who() == BUSY
     assert lock.status == PENDING and of(lock) == ME
     assert held.release() == OK
     assert finish(lock) == OK and lock.held_by is None
 
 
-def test_all_waiters_of_a_client_know_it(held, client):
-    """Only the first of them asks the nodes."""
-    first, second, third = (client.lock() for _ in range(3))
-    assert first.start(rl.ACQUIRE, 60000) == OK
-    spin(client, lambda: first.held_by)
-    for lock in (second, third):
-        assert lock.start(rl.ACQUIRE, 300) == OK
-    assert [finish(lock) for lock in (second, third)] == [BUSY] * 2
-    assert [of(lock) for lock in (second, third)] == [ME] * 2
-    assert first.status == PENDING
+def test_who_does_not_wait_for_a_node_that_hangs(nodes, held, make_client):
+    """Once a majority shows the same holder. An inspect waits for it."""
+    client = make_client(nodes.urls, node_timeout_ms=7500, **LONG)
+    assert inspected(client).held_by
+    nodes[0].stop()
+    begun_s = time.monotonic()
+    lock = client.lock()
+    assert lock.who(60000) == BUSY
+    assert of(lock) == ME
+    in_time(time.monotonic() - begun_s < 5)
+    begun_s = time.monotonic()
+    assert lock.start(rl.INSPECT) == OK
+    assert finish(lock) == BUSY
+    assert time.monotonic() - begun_s > 5
+    nodes[0].cont()
+
+
+def test_who_ends_at_its_limit(nodes, held, make_client):
+    client = make_client(nodes.urls, node_timeout_ms=7500, **LONG)
+    assert inspected(client).held_by
+    for node in list(nodes)[:3]:
+        node.stop()
+    begun_s = time.monotonic()
+    lock = client.lock()
+    assert lock.who(300) == NO_QUORUM
+    assert lock.held_by is None
+    in_time(time.monotonic() - begun_s < 5)
+    for node in list(nodes)[:3]:
+        node.cont()
+
+
+@pytest.mark.parametrize("limit_ms", [-2, 31536000001])
+def test_who_refuses_limits_that_are_none(client, limit_ms):
+    assert client.lock().who(limit_ms) == INVALID
 
 
 @pytest.mark.parametrize("token", ["0123456789" * 4, "of another library"])
 def test_a_key_of_others_takes_its_place(nodes, held, client, token):
     lock = client.lock()
-    assert lock.start(rl.ACQUIRE, 60000) == OK
-    spin(client, lambda: of(lock) == ME)
+    assert lock.acquire(0) == BUSY and lock.who() == BUSY
+    assert of(lock) == ME
     occupy(nodes, ttl_ms=30000, token=token)
-    spin(client, lambda: lock.held_by is None, 30)
-    assert lock.status == PENDING
+    assert lock.who() == BUSY
+    assert lock.held_by is None and lock.message.startswith("held by others: ")
 
 
-def test_the_next_holder_is_named_during_a_wait(nodes, held, client, make_client):
-    """Also by those who are far behind in the queue, and do not try to acquire it meanwhile."""
-    second, *between, last = make_client(nodes.urls, client_name="second", **LONG).lock(), *(
-        make_client(nodes.urls).lock() for _ in range(4))
-    for number, lock in enumerate((second, *between, last), 1):
-        assert lock.start(rl.ACQUIRE, 60000) == OK
-        spin(lock.client, lambda lock=lock: of(lock) == ME)
-        spin(lock.client, lambda number=number: len(places(nodes)) == number)
-    assert held.release() == OK
-    assert finish(second) == OK
-
-    def is_told():
-        for lock in between:  # they keep their places
-            lock.client.process()
-        return of(last) == ("second", HOST, os.getpid())
-
-    spin(last.client, is_told, 30)
-    assert last.status == PENDING
+def test_the_next_holder_is_named(nodes, held, make_client, client):
+    lock, following = client.lock(), make_client(nodes.urls, client_name="second", **LONG).lock()
+    assert lock.acquire(0) == BUSY and lock.who() == BUSY
+    assert held.release() == OK and following.acquire(5000) == OK
+    assert of(lock) == ME
+    assert lock.who() == BUSY
+    assert of(lock) == ("second", HOST, os.getpid())
 
 
 @pytest.mark.parametrize("value", ["a" * 40, "0123456789abcdef0123456789abcdef01234567", "token", "\x00\xff" * 20])
@@ -124,7 +158,7 @@ def test_holders_of_other_libraries_are_not_named(nodes, client, value):
         node.set("r", value.encode("latin-1"), px=60000)
     assert inspected(client).held_by is None
     lock = client.lock()
-    assert lock.acquire(1500) == BUSY
+    assert lock.acquire(0) == BUSY and lock.who() == BUSY
     assert lock.held_by is None and lock.message.startswith("held by others: ")
 
 
@@ -174,7 +208,8 @@ def test_an_entry_cannot_break_the_output(nodes, held, client):
     assert lock.held_by["pid"] == -7 and lock.held_by["host"] == 'ho"st'
     assert json.dumps(lock.held_by)
     waiter = client.lock()
-    assert waiter.acquire(1500) == BUSY
+    assert waiter.acquire(0) == BUSY and waiter.who() == BUSY
+    assert "worker-7" not in waiter.message and "pid -7" in waiter.message
     assert "\n" not in waiter.message and "\x1b" not in waiter.message
 
 

@@ -163,7 +163,7 @@ def test_who_holds_it_is_shown(nodes, make_client):
     assert (found.verdict, found.holder) == (Verdict.HELD, lock.token)
     assert found.held_by["client_name"] == "libredlock" and 0 < found.holder_ttl_ms <= 30000
     waiter = make_client(nodes.urls, holder_info="true").lock("r", **LONG)
-    assert waiter.acquire(2000) == BUSY
+    assert waiter.acquire(2000) == BUSY and waiter.who() == BUSY
     assert "held by libredlock (pid" in waiter.message
     assert lock.release() == OK
     eventually(lambda: types(nodes) == ["none"] * 5, 20, "no key is left")

@@ -138,7 +138,7 @@ def test_holders_of_a_shared_lock_are_counted(nodes, make_client):
     assert 0 < look.holder_ttl_ms <= 30000
     assert "3 readers" in look.message
     writer = make_client(nodes.urls, holder_info="true").lock("r", **LONG)
-    assert writer.acquire(2000) == BUSY
+    assert writer.acquire(2000) == BUSY and writer.who() == BUSY
     assert writer.message.startswith("held by 3 readers: 0 of 5 nodes granted"), writer.message
     assert writer.held_by["readers"] == 3
     assert writer.start(rl.ACQUIRE, 60000) == OK
