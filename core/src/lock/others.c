@@ -128,10 +128,14 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     claim->lock->others.alone_ns = others_wait ? 0 : now;
   if (!room)
     return;
-  room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
   for (first = room->first;
        first && !rlk_has_place(first);) /* without one it waits beside the queue, or behind others */
     first = first->wait.next;
+  if (!others_wait || !first) /* else it may be that one of whom the node has heard */
+    room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
+  if (!first && room->ours_until_ns && (first = room->first) != NULL)
+    first->wait.is_told = !others_wait;
+  room->ours_until_ns = 0;
   if (first && first->op.phase == RLK_SLEEPING)
     rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: the node need not report it */
 }

@@ -192,10 +192,27 @@ static void choose_second(redlock_lock *lock, int home, int64_t now)
   lock->wait.second = second;
 }
 
+static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
+{
+  lock->op.phase = RLK_SLEEPING;
+  lock->attempt.wake_ns = at_ns;
+  rlk_round_set_timer(lock, at_ns);
+  return RLK_TURN_WAIT;
+}
+
+/* It is the turn of this client, which will hear of the release by itself: the nodes need not know who is next. */
+static int is_behind_ours(const redlock_lock *lock, int64_t now)
+{
+  const struct rlk_room *room = lock->wait.room;
+  return room && !rlk_has_place(lock) && now < room->ours_until_ns && now >= room->contended_until_ns;
+}
+
 /* The first of the room asks for its place, or, where there is no queue, for the lock. */
 static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
 {
   int home = home_of(lock, now);
+  if (home >= 0 && is_behind_ours(lock, now))
+    return sleep_until(lock, lock->wait.room->ours_until_ns);
   if (home >= 0 && !lock->claim)
     lock->claim = rlk_claim_new(lock); /* carries the answer; its token is never sent */
   if (home < 0 || !lock->claim)
@@ -212,14 +229,6 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
   choose_second(lock, home, now);
   lock->round.number++;
   return ask(lock, now);
-}
-
-static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
-{
-  lock->op.phase = RLK_SLEEPING;
-  lock->attempt.wake_ns = at_ns;
-  rlk_round_set_timer(lock, at_ns);
-  return RLK_TURN_WAIT;
 }
 
 /* A home node that answers is no outage; otherwise the last attempt decides. */
@@ -418,6 +427,8 @@ void rlk_queue_leave(redlock_lock *lock)
   redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
   if (room)
     rlk_room_leave(lock);
+  if (room && lock->op.status == REDLOCK_OK && !lock->kind->shares && !lock->kind->many)
+    room->ours_until_ns = lock->hold.acquired_ns + RLK_ASK_NS;
   if (!rlk_has_place(lock) && !room)
     return;
   rlk_place_hide(lock);

@@ -46,6 +46,36 @@ def test_waiters_of_one_client_are_served_in_order(nodes, held, make_client):
     assert client.lock().acquire(0) == OK
 
 
+def test_short_holds_of_one_client_hand_on_without_the_queue(nodes, held, make_client):
+    """Its waiters hear of a release by themselves: none of them takes a place while nobody else waits."""
+    client = make_client(nodes.urls, **LONG)
+    locks = [client.lock() for _ in range(4)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: places(nodes), 20, "the first has a place behind another client")
+    assert held.release() == OK
+    queues = []
+    for lock in locks:
+        spin(client, lambda lock=lock: lock.status == OK, 20, "it is served")
+        queues.append(len(places(nodes)))
+        assert lock.release() == OK
+    assert queues[0] == 1, "a holder keeps its place"
+    in_time(queues[1:] == [0, 0, 0])
+
+
+def test_a_client_takes_a_place_behind_a_long_hold_of_its_own(nodes, held, make_client):
+    client = make_client(nodes.urls, **LONG)
+    first, second = client.lock(), client.lock()
+    for lock in first, second:
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: places(nodes), 20, "the first has a place behind another client")
+    assert held.release() == OK
+    spin(client, lambda: first.status == OK, 20, "it is served")
+    spin(client, lambda: len(places(nodes)) == 2, 20, "the second has one, too")
+    assert first.release() == OK
+    spin(client, lambda: second.status == OK, 20, "it is served")
+
+
 def test_waiters_before_the_connection_keep_their_order(nodes, held, make_client):
     client = make_client(nodes.urls, settle=False, **LONG)
     locks = [client.lock() for _ in range(40)]
