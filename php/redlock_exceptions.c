@@ -145,7 +145,7 @@ void redlock_php_give_reason(int loss)
       [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
       [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
       [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
-      [REDLOCK_LOSS_CLOCK] = "clock",
+      [REDLOCK_LOSS_CLOCK] = "clock",     [REDLOCK_LOSS_CLOSED] = "closed",
   };
   if (EG(exception) && loss >= 0 && loss < (int)(sizeof reasons / sizeof *reasons))
     zend_update_property_string(status_ces[REDLOCK_LOST], EG(exception), ZEND_STRL("reason"), reasons[loss]);

@@ -137,7 +137,8 @@ enum redlock_loss {
   REDLOCK_LOSS_RESTARTED = 3, /* too many nodes restarted */
   REDLOCK_LOSS_REFUSED = 4,   /* too many nodes became ineligible to vote, for example by becoming a replica */
   REDLOCK_LOSS_LIMIT = 5,     /* the lease expired because max_hold_ms allowed no further renewal */
-  REDLOCK_LOSS_CLOCK = 6      /* the clocks of too many nodes were stepped forward */
+  REDLOCK_LOSS_CLOCK = 6,     /* the clocks of too many nodes were stepped forward */
+  REDLOCK_LOSS_CLOSED = 7     /* the client was drained, which released the lock */
 };
 
 /* Who holds a resource, for redlock_lock_verdict. */
@@ -289,10 +290,11 @@ REDLOCK_API int redlock_client_next(redlock_client *client, uint64_t *tag);
 REDLOCK_API int redlock_client_advance(redlock_client *client, uint64_t *tag);
 
 /* Shuts the client down cleanly within limit_ms (-1: exit_drain_ms): refuses new operations, cancels those in flight,
- * releases every held lock (but not one that was detached, or adopted and not confirmed), sends all requests and reads
- * all replies. Returns REDLOCK_OK, or REDLOCK_TIMED_OUT if a key may be left on some node: one that is down, or did not
- * answer in time; such keys expire with their TTL. The client accepts no operation afterwards. If another thread is
- * already draining it, waits for that. */
+ * releases every held lock (but not one that was detached, or adopted and not confirmed), which is LOST from then on
+ * (REDLOCK_LOSS_CLOSED), sends all requests and reads all replies. Returns REDLOCK_OK, or REDLOCK_TIMED_OUT if a key
+ * may be left on some node: one that is down, or did not answer in time; such keys expire with their TTL. The client
+ * accepts no operation afterwards; releasing such a lock returns REDLOCK_LOST. If another thread is already draining
+ * it, waits for that. */
 REDLOCK_API int redlock_client_drain(redlock_client *client, int64_t limit_ms);
 
 /* The next event as one line of JSON, for logs only: {"event":"lost","resource":"...",...}. Returns its length, or 0 if

@@ -106,8 +106,8 @@ class Lost(RedlockError):
     status = Status.LOST
     reason: str = ""
     """"expired", "gone" (the token was, on too many nodes), "restarted" (too many nodes), "refused" (too many nodes
-    became ineligible to vote), "limit" (of max_hold), "clock" (stepped forward on too many nodes); "" if it is not
-    known."""
+    became ineligible to vote), "limit" (of max_hold), "clock" (stepped forward on too many nodes),
+    "closed" (the client was); "" if it is not known."""
 
 
 class NotHeld(RedlockError, RuntimeError):

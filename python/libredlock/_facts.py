@@ -206,4 +206,5 @@ _LOSSES = {
     lib.REDLOCK_LOSS_REFUSED: ("refused", ": too many nodes became ineligible to vote"),
     lib.REDLOCK_LOSS_LIMIT: ("limit", ": max_hold allowed no further renewal"),
     lib.REDLOCK_LOSS_CLOCK: ("clock", ": the clocks of too many nodes were stepped forward"),
+    lib.REDLOCK_LOSS_CLOSED: ("closed", ": the client was closed, which released it"),
 }

@@ -75,7 +75,7 @@ def test_a_drain_that_has_no_time_says_so(nodes, make_client):
     locks = take_many(client, nodes.nodes[:3], 2000)
     sent = client.describe()["commands"]
     assert client.drain(0) == TIMED_OUT
-    assert {lock.state for lock in locks} == {rl.FREE}
+    assert {(lock.state, lock.loss) for lock in locks} == {(rl.State.LOST, rl.Loss.CLOSED)}
     assert client.describe()["commands"] - sent < 3000, "it has looked at the clock before all 6000 deletes were sent"
 
 

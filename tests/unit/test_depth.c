@@ -206,7 +206,8 @@ static void a_drained_client_holds_it_at_no_depth(void **state)
   hold();
   assert_int_equal(redlock_lock_acquire(world.lock, 0), REDLOCK_OK);
   redlock_client_drain(world.client, 100);
-  assert_int_equal(redlock_lock_state(world.lock), REDLOCK_STATE_FREE);
+  assert_int_equal(redlock_lock_state(world.lock), REDLOCK_STATE_LOST);
+  assert_int_equal(redlock_lock_loss(world.lock), REDLOCK_LOSS_CLOSED);
   assert_int_equal(redlock_lock_acquire(world.lock, 0), REDLOCK_INVALID);
   assert_int_equal(world.lock->hold.depth, 0);
 }

@@ -463,6 +463,7 @@ static void every_loss_is_described(void **state)
       [REDLOCK_LOSS_REFUSED] = "ineligible to vote now: 2 of 3 nodes",
       [REDLOCK_LOSS_LIMIT] = "the lease expired: max_hold_ms allowed no further renewal",
       [REDLOCK_LOSS_CLOCK] = "the clock was stepped forward on 2 of 3 nodes",
+      [REDLOCK_LOSS_CLOSED] = "the client was closed",
   };
   char said[200];
   (void)state;

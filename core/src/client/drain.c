@@ -27,7 +27,9 @@ static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_
     rlk_others_hand_over(lock, now);
     rlk_claim_give_up(&c->engine, lock->claim, 0, now);
   }
-  lock->state = REDLOCK_STATE_FREE;
+  if (lock->state == REDLOCK_STATE_HELD)
+    lock->hold.loss = REDLOCK_LOSS_CLOSED;
+  lock->state = REDLOCK_STATE_LOST;
   lock->hold.valid_until_ns = 0;
   lock->hold.depth = 0;
 }

@@ -12,7 +12,7 @@ const char *rlk_loss_name(int reason)
       [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
       [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
       [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
-      [REDLOCK_LOSS_CLOCK] = "clock",
+      [REDLOCK_LOSS_CLOCK] = "clock",     [REDLOCK_LOSS_CLOSED] = "closed",
   };
   return names[reason];
 }
@@ -27,6 +27,7 @@ void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)
       [REDLOCK_LOSS_REFUSED] = "ineligible to vote now:",
       [REDLOCK_LOSS_LIMIT] = "the lease expired: " RLK_NAMED("max_hold_ms") " allowed no further renewal",
       [REDLOCK_LOSS_CLOCK] = "the clock was stepped forward on",
+      [REDLOCK_LOSS_CLOSED] = "the client was closed",
   };
   int count = 0, nodes = lock->engine->net.node_count;
   for (int i = 0; lock->claim && i < nodes; i++)

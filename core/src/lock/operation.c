@@ -167,7 +167,7 @@ static int check(redlock_lock *lock, int operation, struct rlk_call *call)
   if (!call->verb) {
     char why[80];
     struct rlk_text text = rlk_text_in(why, sizeof why);
-    rlk_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", operation);
+    rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_WHO);
     rlk_lock_refuse(lock, why);
     return REDLOCK_INVALID;
   }
@@ -185,7 +185,7 @@ int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t 
     return REDLOCK_IN_FLIGHT;
   if (lock->engine->net.state != RLK_NET_OPEN) {
     rlk_lock_refuse(lock, "the client has been closed");
-    return REDLOCK_INVALID;
+    return operation == REDLOCK_RELEASE && lock->state == REDLOCK_STATE_LOST ? REDLOCK_LOST : REDLOCK_INVALID;
   }
   rlk_lock_is_held(lock, now);
   status = check(lock, operation, &call);

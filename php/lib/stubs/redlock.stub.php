@@ -48,6 +48,7 @@ namespace {
     const REDLOCK_LOSS_REFUSED = 4;
     const REDLOCK_LOSS_LIMIT = 5;
     const REDLOCK_LOSS_CLOCK = 6;
+    const REDLOCK_LOSS_CLOSED = 7;
     const REDLOCK_VERDICT_UNKNOWN = 0;
     const REDLOCK_VERDICT_FREE = 1;
     const REDLOCK_VERDICT_HELD = 2;
@@ -322,7 +323,7 @@ namespace Redlock\Exception {
     class LostException extends RedlockException
     {
         public int $status = REDLOCK_LOST;
-        /** "expired", "gone", "restarted", "refused", "limit" or "clock"; "" if it is not known. */
+        /** "expired", "gone", "restarted", "refused", "limit", "clock" or "closed"; "" if it is not known. */
         public string $reason = '';
     }
 

@@ -133,9 +133,12 @@ def test_drain_releases_what_is_held_and_cancels_waits(nodes, client):
     assert kept.detach() == OK
     assert waiting.start(rl.ACQUIRE, -1) == OK
     assert client.drain(5000) == OK
-    assert waiting.status == CANCELLED and held.state != HELD
+    assert waiting.status == CANCELLED
+    assert (held.state, held.loss, held.validity_ms) == (rl.State.LOST, rl.Loss.CLOSED, 0)
     assert nodes.keys() == {b"kept": [0, 1, 2, 3, 4], b"occupied": [0, 1, 2, 3, 4]}
     assert nodes[0].get("kept") == token.encode()
+    assert [held.release(), held.release()] == [rl.LOST] * 2 and "the client has been closed" in held.message
+    assert (held.state, held.loss) == (rl.State.LOST, rl.Loss.CLOSED)
     assert held.acquire() == INVALID and client.lock().acquire() == INVALID
     assert client.drain(100) in (OK, INVALID) and client.process() == INVALID
 
