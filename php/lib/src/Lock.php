@@ -337,7 +337,8 @@ final class Lock implements LockInterface
                 $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
             }
         } catch (\Throwable $failure) {
-            throw self::carrying($result, $failure);
+            $isClosed = $failure instanceof LostException && $failure->reason === 'closed';
+            throw $isClosed ? $this->drained($result) : self::carrying($result, $failure);
         }
     }
 
