@@ -39,10 +39,10 @@ def checked(status):
 
 def bare_blocking(client):
     """Two calls."""
-    lock = client.lock(RESOURCE, ttl=10)
-    handle, acquire, release = lock._handle, lib.redlock_lock_acquire, lib.redlock_lock_release
+    hold = client.lock(RESOURCE, ttl=10)._new()
+    handle, acquire, release = hold._handle, lib.redlock_lock_acquire, lib.redlock_lock_release
 
-    def cycle(keep=lock):
+    def cycle(keep=hold):
         checked(acquire(handle, WAIT_OPTION))
         checked(release(handle))
 
@@ -145,7 +145,7 @@ async def in_loop(nodes, pairs, is_new):
     loop = asyncio.get_running_loop()
     with libredlock.Client(nodes) as plain:
         plain.status(RESOURCE)
-        bare, kept = Bare(plain, loop), plain.lock(RESOURCE, ttl=10)
+        bare, kept = Bare(plain, loop), plain.lock(RESOURCE, ttl=10)._new()
         bare.lock = kept._handle
         async with aio.Client(nodes) as client:
             lock = client.lock(RESOURCE, ttl=10)

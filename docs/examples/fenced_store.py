@@ -29,11 +29,10 @@ def write(store, account, balance, fence):
 def main(path, account, balance, ttl="10"):
     store = open_store(path)
     with libredlock.Client(fence=True, ttl=float(ttl)) as client:
-        lock = client.lock("account:" + account)
-        lock.acquire()
-        print("holds it with", lock.fence, flush=True)
+        hold = client.lock("account:" + account).take()
+        print("holds it with", hold.fence, flush=True)
         sys.stdin.readline()  # the work; the process may be stopped here for longer than its lease
-        if not write(store, int(account), int(balance), lock.fence):
+        if not write(store, int(account), int(balance), hold.fence):
             sys.exit("refused: a later holder has written")
         print("written", flush=True)
 

@@ -38,8 +38,7 @@ from ._errors import (
 )
 from ._native import string as _string
 from ._thread_election import Election, Term
-from ._thread_lock import Lock
-from ._thread_rlock import RLock
+from ._thread_lock import Hold, Lock, RLock
 
 __version__ = _string(_lib.redlock_version())
 
@@ -50,6 +49,7 @@ __all__ = [
     "Closed",
     "Election",
     "Forked",
+    "Hold",
     "Holder",
     "InFlight",
     "Internal",

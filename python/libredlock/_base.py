@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from _thread import RLock, allocate_lock
 from collections import deque
 from typing import Any, Deque, Dict, Iterable, List, Literal, Mapping, NamedTuple, NoReturn, Optional, Union
@@ -10,7 +11,7 @@ from weakref import WeakValueDictionary, ref
 from ._core import ffi, lib
 from ._deprecated import OldNames
 from ._errors import Closed, Holder, NoMemory, Vote, error
-from ._lock import LockBase
+from ._hold import HoldBase
 from ._native import held_by, node_names, text, votes
 from ._notify import log
 from ._options import (
@@ -59,6 +60,17 @@ _VERDICTS: Dict[int, Literal["held", "free", "split", "unknown", "shared"]] = {
 }
 
 
+def is_in_memory(nodes: object) -> bool:
+    return (os.environ.get("REDLOCK_NODES") if nodes is None else nodes) == "memory://"
+
+
+def in_memory(name: str) -> Any:
+    """The kind of client that Client("memory://") makes, for tests of programs."""
+    from .testing import memory
+
+    return getattr(memory, name)
+
+
 class ClientBase(ClientSurface, OldNames):
     """A set of nodes with the default options of its locks."""
 
@@ -70,10 +82,11 @@ class ClientBase(ClientSurface, OldNames):
         self._is_open = False
         self._nodes: Iterable[str] = ()
         self._renew: Optional[bool] = options.get("renew")
+        self._admits_several = bool(options.get("shared")) or options.get("permits", 1) != 1
         self._events: Deque[str] = deque(maxlen=EVENTS_KEPT)
         self._registered = -1  # the generation of processes in which it was used
         self._settings: Dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
-        self._watched: Dict[int, ref[LockBase]] = {}
+        self._watched: Dict[int, ref[HoldBase]] = {}
         self._rlocks: WeakValueDictionary[bytes, Any] = WeakValueDictionary()
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
@@ -122,7 +135,7 @@ class ClientBase(ClientSurface, OldNames):
         return [json.loads(line) for line in self._events]
 
     def _tell(self) -> None:
-        """Logs what the core has queued, and calls on_lost of locks that were lost."""
+        """Logs what the core has queued, and calls on_lost of what was lost."""
         with self._mutex:
             fresh = []
             while True:
@@ -133,13 +146,13 @@ class ClientBase(ClientSurface, OldNames):
             self._events.extend(fresh)
         for line in fresh:
             log(line)
-        for lock in self._watched_locks():
-            lock._tell_if_lost()
+        for hold in self._watched_holds():
+            hold._tell_if_lost()
 
-    def _watched_locks(self) -> List[LockBase]:
-        """Held locks that have an on_lost, or a body to cancel."""
-        locks = [reference() for reference in list(self._watched.values())]
-        return [lock for lock in locks if lock is not None]
+    def _watched_holds(self) -> List[HoldBase]:
+        """Those that have an on_lost, or a body to cancel."""
+        holds = [reference() for reference in list(self._watched.values())]
+        return [hold for hold in holds if hold is not None]
 
     def _opened(self) -> Any:
         if not self._is_open:
@@ -148,15 +161,19 @@ class ClientBase(ClientSurface, OldNames):
         return self._handle
 
     def _register(self) -> None:
-        """At the first lock in every process."""
+        """At the first acquisition in every process."""
         this_process.notice_fork()
-        self._registered = this_process.generation
         this_process.register_exit()
+        self._listen()
+        self._registered = this_process.generation  # last: a signal handler may have ended it before
 
-    def _report(self, lock: LockBase, status: int) -> Report:
+    def _listen(self) -> None:
+        """Begins to notice what happens to its nodes and locks."""
+
+    def _report(self, probe: HoldBase, status: int) -> Report:
         """What an inspection found."""
-        handle: Any = lock._handle
-        resource: Any = lock._resource
+        handle: Any = probe._handle
+        resource: Any = probe._resource
         answers = votes(handle, list(self._nodes))
         verdict = lib.redlock_lock_verdict(handle)
         if verdict == lib.REDLOCK_VERDICT_UNKNOWN:

@@ -8,21 +8,20 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, TypeVar, Union
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, TypeVar, Union
 from weakref import ref
 
 from ._core import ffi, lib
 from ._errors import error
-from ._line import WARN_AFTER_MS, warn_of_itself
-from ._queue import Ticket, first, holder, leave
+from ._lock import WARN_AFTER_MS, warn_of_itself
 
 if TYPE_CHECKING:
-    from .aio import Client, Lock
+    from .aio import Client, Hold
 
 T = TypeVar("T")
 
 PENDING = lib.REDLOCK_PENDING
-HELD = lib.REDLOCK_STATE_HELD
 _advance = lib.redlock_client_advance
 _next = lib.redlock_client_next
 _status = lib.redlock_lock_status
@@ -32,42 +31,44 @@ running_loop = asyncio._get_running_loop  # None where there is none
 class Binding:
     """What a client has in one event loop."""
 
-    __slots__ = ("loop", "tickets", "timer", "_client", "_descriptors", "__weakref__")
+    __slots__ = ("loop", "holds", "timer", "_client", "_descriptors", "__weakref__")
 
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.tickets: Dict[Ticket, ref[Lock]] = {}
+        self.holds: Dict[int, ref[Hold]] = {}
         self.timer: Optional[asyncio.TimerHandle] = None
         self._client = ref(client)
         handle = client._opened()
-        self._descriptors = lib.redlock_client_fd(handle), lib.redlock_client_event_fd(handle)
-        if min(self._descriptors) < 0:
-            raise error(-min(self._descriptors), "")
-        loop.add_reader(self._descriptors[0], _on_readable, self._client, loop, ffi.new("uint64_t *"))
-        loop.add_reader(self._descriptors[1], _on_event, self._client)
+        self._descriptors: Sequence[int] = ()
+        if client._listens:
+            self._descriptors = lib.redlock_client_fd(handle), lib.redlock_client_event_fd(handle)
+            if min(self._descriptors) < 0:
+                raise error(-min(self._descriptors), "")
+            # in no context of a request: it would be that of all records of the log
+            read = Context().run
+            read(loop.add_reader, self._descriptors[0], _on_readable, self._client, loop, ffi.new("uint64_t *"))
+            read(loop.add_reader, self._descriptors[1], _on_event, self._client)
         # a loop closes its asynchronous generators before it ends, and passes for one thus this too
         notice = sys.get_asyncgen_hooks().firstiter
         if notice is not None and not getattr(loop, "_asyncgens_shutdown_called", False):
             notice(self)  # type: ignore[arg-type]
 
-    def watch_waits(self, seen: Optional[Dict[Ticket, int]] = None) -> None:
+    def watch_waits(self, seen: Optional[Dict[int, int]] = None) -> None:
         """Once a second, until no task waits: warns those that wait for a lock that they hold themselves, by this Lock
         or another one of the same resource."""
-        held, waiting = set(), {}
-        times: Dict[Ticket, int] = {}
-        for ticket, reference in list(self.tickets.items()):
-            lock = reference()
-            if lock is None:
+        client, times = self._client(), {}
+        if client is not None:
+            client._unbind_closed()
+        known = [hold() for hold in list(self.holds.values())]
+        held = {(hold._owner(), _name(hold)) for hold in known if hold is not None and hold.owned()}
+        for tag, (ended, hold) in list(client._pending.items()) if client is not None else ():
+            owner = hold._owner()
+            if owner is None or tag in self.holds or hold._has_ended or ended.get_loop() is not self.loop:
                 continue
-            if not hasattr(ticket, "owner"):
-                waiting[ticket] = lock
-                times[ticket] = 1 + (seen or {}).get(ticket, 0)
-            elif lib.redlock_lock_state(lock._handle) == HELD:
-                held.add((ticket.owner, _name(lock)))
-        for ticket, lock in waiting.items():
-            if times[ticket] == 2 and (ticket.task, _name(lock)) in held:
-                warn_of_itself("task", repr(lock._resource))
-        self.timer = self.loop.call_later(WARN_AFTER_MS / 1000, self.watch_waits, times) if waiting else None
+            times[tag] = 1 + (seen or {}).get(tag, 0)
+            if times[tag] == 2 and (owner, _name(hold)) in held:
+                warn_of_itself("task", repr(hold._resource))
+        self.timer = self.loop.call_later(WARN_AFTER_MS / 1000, self.watch_waits, times) if times else None
 
     async def aclose(self) -> None:
         """The loop is about to end: asyncio.run, for example, calls this when its tasks are done."""
@@ -86,26 +87,21 @@ class Binding:
             else:
                 loop.remove_reader(descriptor)
 
-    def release_all(self) -> int:
-        """Abandons the locks that tasks of the ended loop hold or wait for. Returns how many were held."""
-        count = 0
-        tickets, self.tickets = self.tickets, {}
-        for ticket, reference in tickets.items():
-            lock = reference()
-            if lock is None:
-                continue
-            if holder(lock._line) is ticket and lib.redlock_lock_state(lock._handle) == HELD:
-                count += 1
-                lock._forget_hold()
-            elif first(lock._line) is ticket:
-                lib.redlock_lock_cancel(lock._handle)
-            leave(lock._line, ticket)
-        return count
+    def take_holds(self) -> List[Hold]:
+        """Releases those of tasks of the ended loop."""
+        taken = []
+        for hold in [hold() for hold in list(self.holds.values())]:
+            if hold is not None and hold.owned():
+                hold._loss = "closed"
+                hold._forget()
+                taken.append(hold)
+        self.holds.clear()
+        return taken
 
 
-def _name(lock: Lock) -> bytes:
-    first_of = lock._names()[0]
-    return first_of if isinstance(first_of, bytes) else first_of.encode()
+def _name(hold: Hold) -> bytes:
+    first: Any = hold._resource[0] if isinstance(hold._resource, tuple) else hold._resource
+    return first if isinstance(first, bytes) else bytes(first.encode())
 
 
 def need_loop() -> asyncio.AbstractEventLoop:
@@ -179,8 +175,8 @@ def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_
             tag = found_tag[0]
             operation = pending.get(tag)
             if operation is not None:
-                ended, lock = operation
-                status = _status(lock._handle)
+                ended, hold = operation
+                status = _status(hold._handle)
                 if status != PENDING and pending.pop(tag, None) is not None:
                     if ended.get_loop() is not loop:
                         settle(ended, status)

@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ._core import lib
-from ._line import WARN_AFTER_MS, warn_of_itself
+from ._lock import WARN_AFTER_MS, warn_of_itself
 from ._native import held_by
 from ._process import this_process
 
@@ -31,18 +31,23 @@ def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
     return wait(client, handle) if status == PENDING else status
 
 
-def wait(client: Client, handle: Any) -> int:
-    """The end of an operation that is not over at once."""
+def wait(client: Client, handle: Any, lock: Any = None) -> int:
+    """The end of an operation that is not over at once; lock: by which a hold is acquired."""
     warn_if_a_loop_stops()
     is_main = get_ident() == this_process.main_thread
+    is_own = bool(lock) and lock._waits_for_itself(client._current())
     status, slices = PENDING, 0
     while status == PENDING:
         if is_main and client._is_patched():
             return int(client._greenlets.wait(client, handle))
-        status = _wait(handle, SLICE_MS if is_main else -1)
+        status = _wait(handle, SLICE_MS if is_main or is_own else -1)
         slices += 1
         if slices == WARN_AFTER_MS // SLICE_MS and status == PENDING:
-            _warn_of_itself(handle)
+            if lock is not None and is_own:
+                warn_of_itself("thread", repr(lock._resource))
+                is_own = False
+            elif lock is None or not lock.locked():
+                _warn_of_itself(handle)
     return int(CANCELLED if status == INVALID else status)  # INVALID: the client was closed since it was started
 
 
@@ -66,7 +71,7 @@ def warn_if_a_loop_stops() -> None:
     import warnings
 
     words = "libredlock.Client blocks the event loop that runs in this thread while it waits; use libredlock.aio.Client"
-    warnings.warn(words, RuntimeWarning, stacklevel=5)
+    warnings.warn(words, RuntimeWarning, stacklevel=6)
 
 
 _has_warned = False

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from _thread import _local, allocate_lock
+import threading
+import time
+from _thread import _local
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, Type, TypeVar, Union, overload
+from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Type, TypeVar, Union, overload
 
 from . import _greenlets
-from ._base import ClientBase, Report
+from ._base import ClientBase, Report, in_memory, is_in_memory
 from ._blocking import drive
 from ._core import lib
 from ._election import options_of
+from ._lock import shared
 from ._notify import notifier
 from ._options import with_permits
-from ._queue import Ticket
-from ._reentrant import shared
 from ._thread_election import Election, Seat
-from ._thread_lock import Lock
-from ._thread_rlock import RLock
+from ._thread_lock import Hold, Lock, RLock
 from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Resources, Unpack
 
 T = TypeVar("T")
@@ -40,11 +40,15 @@ class Client(ClientBase):
     _rlock_type: Any = RLock
     _seat_type: Any = Seat
 
+    def __new__(cls: Type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
+        kind: Any = in_memory("MemoryClient") if cls is Client and is_in_memory(nodes) else cls
+        made: AnyClient = object.__new__(kind)
+        return made
+
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
-        self._sleepers: Set[Ticket] = set()
-        self._is_leaving = False
         self._greenlets: Any = None
         super().__init__(nodes, **options)
+        self._choose_how_to_wait()
 
     def _choose_how_to_wait(self) -> None:
         """As threads do, in C, or as greenlets."""
@@ -54,10 +58,10 @@ class Client(ClientBase):
             self._drive: Callable[[Client, Any, int, int], int] = drive
             self._release: Callable[[Any], int] = lib.redlock_lock_release
             self._current: Callable[[], object] = _current_thread
-            self._turn: Callable[[], Any] = _closed_turn
+            self._pause: Callable[[float], object] = time.sleep
         else:
             self._drive, self._release = self._greenlets.drive, self._greenlets.release
-            self._current, self._turn = self._greenlets.current, self._greenlets.turn
+            self._current, self._pause = self._greenlets.current, self._greenlets.pause
 
     def _is_patched(self) -> bool:
         """Whether greenlets wait; the process may have been patched since its first lock."""
@@ -69,7 +73,7 @@ class Client(ClientBase):
         self,
         resource: Resources,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
         lock: Lock = self._lock_type(self, resource, options, "lock", on_lost)
@@ -79,7 +83,7 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> RLock:
         def make() -> Any:
@@ -94,7 +98,7 @@ class Client(ClientBase):
         count: Optional[int] = None,
         /,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
         given = with_permits(count, options)
@@ -105,26 +109,21 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Election:
-        seat = self._seat_type(self, resource, options_of(options), "election", on_lost)
-        seat.election = election = Election(seat)
-        return election
+        return Election(self._seat_type(self, resource, options_of(options), "election", on_lost))
 
     def adopt(
         self,
         resource: Resources,
         token: str,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
-    ) -> Lock:
-        lock: Lock = self._lock_type(self, resource, options, "adopt", on_lost)
-        lock._adopt(token)
-        if on_lost is not None:
-            lock._watch()
-        return lock
+    ) -> Hold:
+        hold: Hold = self._lock_type(self, resource, options, "adopt", on_lost)._adopt(token)
+        return hold
 
     @overload
     def with_lock(
@@ -132,7 +131,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Literal["raise"] = "raise",
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Decorator: ...
 
@@ -142,7 +141,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Literal["skip"],
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> DecoratorOr[None]: ...
 
@@ -152,7 +151,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: T,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> DecoratorOr[T]: ...
 
@@ -161,7 +160,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Any = "raise",
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import BlockingDecorator
@@ -172,12 +171,11 @@ class Client(ClientBase):
         return BlockingDecorator(lock, resource, on_busy, options)  # type: ignore[arg-type]
 
     def status(self, resource: Resource) -> Report:
-        lock = Lock(self, resource, {}, "status", None)
-        return self._report(lock, self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0))
+        probe = self._probe(resource)
+        return self._report(probe, self._drive(self, probe._handle, lib.REDLOCK_INSPECT, 0))
 
     def check(self) -> Dict[str, Any]:
-        lock = Lock(self, "check", {}, "check", None)
-        self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0)
+        self._drive(self, self._probe("check")._handle, lib.REDLOCK_INSPECT, 0)
         return self.describe()
 
     def bootstrap(
@@ -186,7 +184,7 @@ class Client(ClientBase):
         from ._bootstrap import bootstrap, mode_of
 
         mode = mode_of(new, yes, replace, dry)
-        lock = Lock(self, "bootstrap", {}, "bootstrap", None)  # keeps the core's client if this one is closed
+        probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
         handle, nodes = self._opened(), list(self._nodes)
 
         def run() -> List[Dict[str, Any]]:
@@ -194,19 +192,21 @@ class Client(ClientBase):
                 return bootstrap(handle, nodes, mode)
 
         told: List[Dict[str, Any]] = run() if self._greenlets is None else self._greenlets.in_thread(run)
-        del lock
+        del probe
         return told
 
     def close(self) -> None:
+        held = self._watched_holds()
         if self._greenlets is None:
             self._leave()
-            return
-        self._wake_sleepers()
-        try:
-            self._tell_the_last()
-        finally:
-            self._greenlets.close(self._take_handle())
-            notifier.wake()
+        else:
+            try:
+                self._tell_the_last()
+            finally:
+                self._greenlets.close(self._take_handle())
+                notifier.wake()
+        for hold in held:
+            hold._tell_if_lost()
 
     def __enter__(self: AnyClient) -> AnyClient:
         """The client itself."""
@@ -220,40 +220,36 @@ class Client(ClientBase):
 
     # ---- how the process waits --------------------------------------------------------------------------------------
 
-    def _register(self) -> None:
-        super()._register()
+    def _listen(self) -> None:
         self._choose_how_to_wait()
         notifier.add(self)
 
-    def _wake_sleepers(self) -> None:
-        self._is_leaving = True
-        for ticket in list(self._sleepers):
-            if ticket.wake is not None:
-                ticket.wake()
-
     def _leave(self) -> None:
-        self._wake_sleepers()
         super()._leave()
         notifier.wake()
 
-    def _forked(self) -> None:
-        super()._forked()
-        self._sleepers = set()
+    def _probe(self, resource: Any) -> Any:
+        return Lock(self, resource, {}, "status", None)._new_probe()
 
 
-def _closed_turn() -> Any:
-    turn = allocate_lock()
-    turn.acquire()
-    return turn
+class Thread:
+    """What stands for a thread as long as it lives, and for no later one: the numbers of threads are used again."""
+
+    __slots__ = ("_number", "__weakref__")
+
+    def __init__(self) -> None:
+        self._number = threading.get_ident()
+
+    def __str__(self) -> str:
+        return next((one.name for one in threading.enumerate() if one.ident == self._number), f"number {self._number}")
 
 
 _of_thread = _local()
 
 
 def _current_thread() -> object:
-    """What stands for this thread, and for no later one: the numbers of threads are used again."""
     try:
         return _of_thread.identity
     except AttributeError:
-        _of_thread.identity = identity = object()
+        _of_thread.identity = identity = Thread()
         return identity

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
+from weakref import ref
 
-from ._errors import Lost, NotHeld, RedlockError
+from ._errors import Lost
+from ._hold import HoldBase
 from ._options import unknown
 from .types import Resource
 
@@ -29,77 +31,65 @@ def options_of(given: Mapping[str, Any]) -> Dict[str, Any]:
     return {**_STANDS_BY, **given, **_OF_EVERY_ELECTION}
 
 
-class TermBase:
-    """One term of a leader: it has begun, and lasts until its block ends or the lock is lost."""
+class TermBase(HoldBase):
+    """What a hold is in addition when it is the term of a leader."""
 
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-        self._was_lost: Optional[bool] = None  # when its block has ended
-        self.fence: int = lock.fence or 0
-        """The number of the term, larger than that of every leader before. A store that rejects smaller numbers than
-        it has seen rejects a leader whose term is over."""
-
-    @property
-    def resource(self) -> Resource:
-        """What is led."""
-        resource: Resource = self._lock.resource
-        return resource
-
-    @property
-    def remaining(self) -> float:
-        """Seconds that it may lead without a renewal; 0.0 after a loss. Local, no I/O."""
-        return float(self._lock.remaining) if self._was_lost is None else 0.0
-
-    @property
-    def lost(self) -> bool:
-        """True from the moment at which somebody else may lead. Local, no I/O."""
-        return bool(self._lock.lost) if self._was_lost is None else self._was_lost
-
-    def owned(self) -> bool:
-        """True while nobody else can lead. Local, no I/O."""
-        return self._was_lost is None and bool(self._lock.owned())
-
-    def check(self) -> None:
-        """Returns if it leads now; raises Lost if not, which ends the block and the term. Local, no I/O."""
-        if self._was_lost is not None:
-            raise NotHeld(f"the term {self.fence} of {self.resource!r} is over", resource=self.resource)
-        self._lock.check()
+    __slots__ = ()
 
     def _is_its_end(self, failure: Optional[BaseException]) -> bool:
         """Whether the block has ended because it has seen the loss."""
-        return isinstance(failure, Lost) and failure.resource == self._lock.resource
+        return isinstance(failure, Lost) and failure.resource == self._resource
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__qualname__} {self.fence} of {self._lock!r}>"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self.fence} of {super().__repr__()}>"
+
+
+class SeatBase:
+    """The lock of all candidates of one election. It keeps no term: whoever leads has it."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.is_stopped = False
+        self.waiting: List[Any] = []
+        super().__init__(*arguments)
+
+    def _new(self, is_block: bool = False) -> Any:
+        hold = super()._new(is_block)  # type: ignore[misc]
+        self.waiting.append(hold)
+        return hold
+
+    def _granted(self, hold: Any, owner: Any) -> None:
+        hold._owner = ref(owner)
+        if hold._on_lost is not None:
+            hold._watch()
+        self.waiting.remove(hold)
+
+    def _abandon(self, hold: Any) -> None:
+        if hold in self.waiting:
+            self.waiting.remove(hold)
+        super()._abandon(hold)  # type: ignore[misc]
 
 
 class ElectionBase:
-    """A candidate."""
+    """Any number of candidates: each iterator is one."""
 
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-        self._is_stopped = False
+    def __init__(self, seat: Any) -> None:
+        self._seat = seat
 
     @property
     def resource(self) -> Resource:
         """What is led."""
-        resource: Resource = self._lock.resource
+        resource: Resource = self._seat.resource
         return resource
 
     def stop(self) -> None:
-        """Stands by no more: a wait ends at once, and the loop when its block has ended, which is not interrupted. Any
-        thread, and signal handlers."""
-        self._is_stopped = True
-        if not self._lock.locked():
-            self._lock._stop_waiting()
+        """Its candidates stand by no more: a wait ends at once, and a loop when its block has ended, which is not
+        interrupted. Any thread, and signal handlers."""
+        self._seat.is_stopped = True
+        for hold in self._seat.waiting[:]:
+            hold._cancel_of(hold._handle)
 
     def _is_over(self) -> bool:
-        return self._is_stopped or bool(self._lock._client.closed)
-
-    def _ends(self, failure: RedlockError) -> None:
-        """Ends a wait because of stop() or close(); else it is reported."""
-        if not self._is_over():
-            raise failure
+        return self._seat.is_stopped or bool(self._seat._client.closed)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__qualname__} {self._lock.resource!r}>"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self.resource!r}>"

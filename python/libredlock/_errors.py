@@ -101,13 +101,13 @@ class Cancelled(RedlockError):
 
 
 class Lost(RedlockError):
-    """The lock was held once and is not any more: whatever was done since may have met another holder."""
+    """It was held once and is not any more: whatever was done since may have met another holder."""
 
     status = Status.LOST
     reason: str = ""
     """"expired", "gone" (the token was, on too many nodes), "restarted" (too many nodes), "refused" (too many nodes
-    became ineligible to vote), "limit" (of max_hold), "clock" (stepped forward on too many nodes),
-    "closed" (the client was); "" if it is not known."""
+    became ineligible to vote), "limit" (of max_hold), "clock" (stepped forward on too many nodes), "closed" (the client
+    was, or the event loop has ended, and it was released); "" if it is not known."""
 
 
 class NotHeld(RedlockError, RuntimeError):

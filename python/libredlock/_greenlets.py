@@ -87,9 +87,11 @@ class Greenlets:
 
     def wait(self, client: Client, handle: Any) -> int:
         """The end of an operation that was started before the process was patched."""
-        return self._complete(client, handle, lambda: OK)
+        return self._complete(client, handle, lambda: OK, False)
 
-    def _complete(self, client: Client, handle: Any, start: Callable[[], int]) -> int:
+    def _complete(self, client: Client, handle: Any, start: Callable[[], int], is_new: bool = True) -> int:
+        if is_new and lib.redlock_lock_status(handle) == PENDING:  # it has the tag of another greenlet's act
+            return int(lib.REDLOCK_IN_FLIGHT)
         tag = next(self._tags)
         lib.redlock_lock_set_tag(handle, tag)
         turn = self._turns[tag] = self._library.semaphore(0)
@@ -121,9 +123,8 @@ class Greenlets:
     def current(self) -> object:
         return self._library.current()
 
-    def turn(self) -> Any:
-        """What a greenlet sleeps on: acquire() waits for a release()."""
-        return self._library.semaphore(0)
+    def pause(self, length_s: float) -> None:
+        self._library.sleep(length_s)
 
     def in_thread(self, function: Callable[[], Any]) -> Any:
         """What blocks, while the other greenlets go on."""

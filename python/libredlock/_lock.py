@@ -1,31 +1,34 @@
-"""What locks of both surfaces have in common: how they are made, handed over and told of their loss."""
+"""A lock: a name with options, and the table of the holds that were acquired by it."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, NoReturn, Optional, Sequence
+import sys
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+from weakref import ref
 
 from ._core import ffi, lib
-from ._errors import InvalidOption, NoMemory, RedlockError
-from ._facts import ADOPTED, FREE, HELD, LOST
-from ._line import Shared
-from ._native import text
+from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError, Vote
+from ._hold import FORKED, LOST, HoldBase
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
-from ._process import generation
-from ._queue import Ticket
-from .types import Resources
+from ._process import generation, this_process
+from ._surface import LockSurface
+from .types import Resource, Resources
 
 OPTIONS_KEPT = 1000
+LOST_KEPT = 1000
+ENDED_KEPT = 8
+LONGEST_NAME = 512 << 20
 
 # A single attempt does not wait for slow nodes to learn who holds the lock.
 HOLDER_LIMIT_MS = 250
 
-NULL = ffi.NULL
-_state = lib.redlock_lock_state
+# After this time a thread or task that waits for its own hold is warned.
+WARN_AFTER_MS = 1000
+
 _free = lib.redlock_lock_free
 _owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
-_new = lib.redlock_lock_new
 _make = lib.make_lock
-_set = lib.redlock_lock_set
+_RENEW = b"renew\0true\0"
 
 
 def _unusable(resource: Resources, failure: Exception) -> Exception:
@@ -44,13 +47,28 @@ def _names(resources: Any) -> List[bytes]:
         raise _unusable(resources, failure) from None
 
 
-class LockBase(Shared):
-    """One holder's handle on a resource, or on several."""
+class LockBase(LockSurface):
+    """It has no native handle. A signal handler may raise between any two steps, so every change of the table is a
+    single call of the list, which others see done or not done; there is no mutex that could stay taken."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = (
+        "_client",
+        "_resource",
+        "_name",
+        "_more",
+        "_settings",
+        "_renew",
+        "_admits_several",
+        "_on_lost",
+        "_holds",
+        "_refused",
+        "__weakref__",
+    )
 
     _keywords = LOCK_KEYWORDS | {"on_lost"}
-    _tag = 0  # by which the core reports the ends of its operations
+    _hold_type: Any = HoldBase
+    _sharer = "thread"
+    _is_reentrant = False
 
     def __init__(
         self,
@@ -61,188 +79,398 @@ class LockBase(Shared):
         on_lost: Optional[Callable[[Any], object]],
     ) -> None:
         """Called by the methods of Client."""
-        self._handle = NULL
         self._client = client
-        self._resource = tuple(resource) if isinstance(resource, list) else resource
-        self._renew = client._renew
-        self._renews = False
-        self._generation = generation()
-        self._line = []
-        self._extensions = []
-        self._expired = None
+        self._resource: Union[Resource, Tuple[Resource, ...]] = (
+            tuple(resource) if isinstance(resource, list) else resource
+        )
         self._on_lost = on_lost
-        self._downgraded = False
-        more: Sequence[bytes] = ()
+        self._holds: List[Any] = []
+        self._refused: Any = None
+        self._more: Sequence[bytes] = ()
         try:
-            name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
+            self._name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
         except (AttributeError, UnicodeEncodeError) as failure:
             if not isinstance(resource, (list, tuple)):
                 raise _unusable(resource, failure) from None
-            name, *more = _names(resource)
-        if client._registered != self._generation:
-            client._register()
+            self._name, *self._more = _names(resource)
         # locks are made with the same few options over and over: the client remembers those that it has checked
         key = (*options.items(), *map(type, options.values()))
         try:
             settings = client._settings.get(key)
         except TypeError:  # a value that is refused, since none that is allowed is unhashable
             settings = None
-        if settings is not None and not more:
-            with client._mutex:
-                self._handle = _owned(_make(client._handle, name, len(name), settings, len(settings), self._tag), _free)
-        if not self._handle:
-            self._make_checked(name, more, options, function, key)
-        if "renew" in options:
-            self._renew = options["renew"]
+        if settings is None or self._more or not client._is_open or not 0 < len(self._name) <= LONGEST_NAME:
+            settings = self._checked(options, function, key)
+        self._settings: bytes = settings
+        self._renew: Optional[bool] = options.get("renew", client._renew)
+        self._admits_several = client._admits_several or (
+            bool(options) and (bool(options.get("shared")) or options.get("permits", 1) != 1)
+        )
         if on_lost is not None:
             self._check_on_lost(on_lost)
 
     def _check_on_lost(self, on_lost: Any) -> None:
         if not callable(on_lost):
-            raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
+            raise TypeError(f"on_lost={on_lost!r}: takes a function of the hold, or None")
 
-    def _make_checked(
-        self, name: bytes, more: Sequence[bytes], options: Mapping[str, Any], function: str, key: Any
-    ) -> None:
-        """Step by step, each of which may be refused in words."""
+    def _checked(self, options: Mapping[str, Any], function: str, key: Any) -> bytes:
+        """Step by step, each of which may be refused in words, on a handle that acquires nothing."""
         client = self._client
+        trial = HoldBase(client, self._resource, None, None)
+        trial._has_ended = True
         with client._mutex:
-            self._handle = _owned(_new(client._opened(), name, len(name)), _free)
-        if not self._handle:
+            handle = trial._handle = _owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), _free)
+        if not handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
-        lib.redlock_lock_set_tag(self._handle, self._tag)
-        if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
-            raise self._error(lib.REDLOCK_INVALID)
-        for another in more:
-            status = lib.redlock_lock_add(self._handle, another, len(another))
+        if lib.redlock_lock_state(handle) == lib.REDLOCK_STATE_INVALID:
+            raise trial._error(lib.REDLOCK_INVALID)
+        for another in self._more:
+            status = lib.redlock_lock_add(handle, another, len(another))
             if status:
-                raise self._error(status)
+                raise trial._error(status)
         for keyword in options:
             if keyword not in LOCK_KEYWORDS:
                 raise unknown(function, keyword, self._keywords)
         for keyword, value in options.items():
-            set_lock(self._handle, self._resource, keyword, value)
-        if lib.redlock_lock_check(self._handle) == lib.REDLOCK_INVALID:
+            set_lock(handle, self._resource, keyword, value)
+        if lib.redlock_lock_check(handle) == lib.REDLOCK_INVALID:
             given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
-            hint = seconds_hint(options.get("ttl"), self._max_ttl_s())
-            raise InvalidOption(f"{function}({given}): {self._why_invalid()}{hint}", resource=self._resource)
+            hint = seconds_hint(options.get("ttl"), trial._max_ttl_s())
+            raise InvalidOption(f"{function}({given}): {trial._why_invalid()}{hint}", resource=self._resource)
         if len(client._settings) >= OPTIONS_KEPT:
             client._settings.clear()
-        client._settings[key] = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items())
+        made = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items())
+        client._settings[key] = made
+        return made
 
-    def _tell_if_lost(self) -> None:
-        """Calls on_lost, once for a hold."""
-        holding, on_lost = self._holding(), self._on_lost
-        if on_lost is None or holding is None or hasattr(holding, "is_notified") or _state(self._handle) != LOST:
-            return
-        holding.is_notified = True
-        try:
-            self._call_on_lost(on_lost)
-        except Exception:
-            self._log_on_lost()
+    def _new(self, is_block: bool = False) -> Any:
+        """A hold that has acquired nothing yet."""
+        client, settings, renew = self._client, self._settings, self._renew
+        if client._registered != generation():
+            client._register()
+        if renew is None and is_block:  # blocks renew, unless it was said otherwise
+            settings, renew = settings + _RENEW, True
+        hold = self._hold_type(client, self._resource, renew, self._on_lost)
+        hold._handle = self._made(settings, hold._tag)
+        if not hold._handle:
+            if client.closed:
+                this_process.stay_if_leaving()
+                raise Closed("the client is closed", resource=self._resource)
+            raise NoMemory("no memory for a lock", resource=self._resource)
+        return hold
 
-    def _call_on_lost(self, on_lost: Callable[[Any], object]) -> None:
-        on_lost(self)
+    def _made(self, settings: bytes, tag: int) -> Any:
+        """A handle of its own; NULL if there is none."""
+        client, name = self._client, self._name
+        with client._mutex:
+            handle = _owned(_make(client._handle, name, len(name), settings, len(settings), tag), _free)
+        for another in self._more:
+            if handle and lib.redlock_lock_add(handle, another, len(another)):
+                return ffi.NULL
+        return handle
 
-    def _log_on_lost(self) -> None:
-        import logging
+    def _new_probe(self) -> Any:
+        """What asks the nodes, and acquires nothing."""
+        probe = self._new()
+        probe._has_ended = True
+        return probe
 
-        logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
-
-    def _begin_hold(self) -> None:
-        """A term of an election begins. libredlock.otel has more to do here, and in the next two."""
-
-    def _leave_hold(self, failure: Optional[BaseException]) -> Any:
-        """The term has ended; the result of the release is not known yet."""
-
-    def _end_hold(self, body: Any) -> None:
-        """It was released: body is what _leave_hold() returned."""
-
-    def _judge_release(self, status: int) -> None:
-        if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
-            return  # an adopted token on nodes that are away; their keys end with their TTL
-        if status == lib.REDLOCK_CANCELLED and self._client.closed:
-            return  # closing the client completes it
-        raise self._error(status)
-
-    def _unscoped(self) -> None:
-        """A plain acquire() after a scoped form: it does not renew."""
-        _set(self._handle, b"renew", b"false")
-        self._renews = False
-
-    def _share(self) -> None:
-        """The hold is a reader's from now on. The caller has waited for extensions."""
-        self.check()
-        if text(lib.redlock_lock_get, self._handle, b"shared") == "true":
-            return
-        status = _set(self._handle, b"shared", b"true")
-        if status:
-            raise self._error(status)
-        self._downgraded = True
-
-    def _take_alone(self) -> int:
-        """Before an acquisition, after a downgraded hold."""
-        status = int(_set(self._handle, b"shared", b"false"))
-        self._downgraded = status != lib.REDLOCK_OK
-        return status
-
-    def _stop_waiting(self) -> None:
-        lib.redlock_lock_cancel(self._handle)
-
-    def _adopt(self, token: str) -> Ticket:
+    def _adopt(self, token: str) -> Any:
         if not isinstance(token, str):
             raise TypeError(f"token={token!r}: takes a str, as detach() gives it")
         try:
             value = token.encode("utf-8")
         except UnicodeEncodeError as failure:
             raise ValueError(f"token={token!r}: cannot be written as UTF-8: {failure.reason}") from None
-        status = lib.redlock_lock_adopt_bytes(self._handle, value, len(value))
+        hold = self._new()
+        status = hold._adopt_of(hold._handle, value, len(value))
         if status:
-            raise self._error(status)
-        ticket = Ticket()
-        ticket.owner = self._client._current()
-        self._line.append(ticket)
-        return ticket
+            raise hold._error(status)
+        if hold._on_lost is not None:
+            hold._watch()
+        return hold
 
-    def _detach(self) -> str:
-        token = self.token
-        status = lib.redlock_lock_detach(self._handle)
-        if status:
-            raise self._not_held(LOST) if status == lib.REDLOCK_LOST else self._error(status)
-        holding = self._holding()
-        if holding is not None:
-            self._leave(holding)
-        return token or ""
+    # ---- whose hold -------------------------------------------------------------------------------------------------
 
-    def __del__(self) -> None:
-        if getattr(self, "_line", None) and _state(self._handle) == HELD:
-            import warnings
+    def _granted(self, hold: Any, owner: Any) -> None:
+        """It is the newest of its owner from now on."""
+        hold._owner = ref(owner)
+        holds = self._holds
+        if holds:
+            self._tidy(owner)
+        holds.append(hold)
+        if hold._on_lost is not None:
+            hold._watch()
 
-            warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        self._handle = NULL  # for coroutines that are collected with it, and later
+    def _give_up(self, owner: Any) -> None:
+        """Deletes the keys that the owner's lost holds have left: they outlast the lease by the drift of clocks."""
+        for hold in self._holds[:]:
+            if not hold._has_ended and hold._owner() is owner and hold._state() == LOST and not self._admits_several:
+                hold._loss = hold._reason()
+                hold._forget()
+
+    def _tidy(self, owner: Any) -> None:
+        """Takes off what has ended, and what the owner has lost: it has acquired an exclusive lock again."""
+        ended = 0
+        for hold in self._holds[::-1]:
+            ended += hold._has_ended
+            if hold._has_ended:  # a block that has not been left yet will look for it, unless a signal has cut it off
+                is_over = not hold._frames or ended > ENDED_KEPT
+            else:
+                is_mine = not self._admits_several and not hold._frames and hold._owner() is owner
+                is_over = (is_mine and hold.lost) or (len(self._holds) >= LOST_KEPT and not hold.owned())
+            if is_over:
+                self._take_off(hold)
+
+    def _take_off(self, hold: Any) -> None:
+        try:
+            self._holds.remove(hold)
+        except ValueError:
+            pass
+
+    def _forget(self, hold: Any) -> None:
+        """After a release."""
+        if hold._has_ended and not hold._frames:
+            self._take_off(hold)
+
+    def _abandon(self, hold: Any) -> None:
+        if hold._count > 1:  # the innermost acquisition of several
+            hold._count -= 1
+            return
+        hold._abandon()
+        self._take_off(hold)
+
+    def _own(self, owner: Any) -> Any:
+        """The newest of the owner's holds, or one whose owner has ended; None without."""
+        live = []
+        for hold in reversed(self._holds[:]):
+            if not hold._has_ended:
+                if owner is not None and hold._owner() is owner:
+                    return hold
+                live.append(hold)
+        if len(live) == 1 and self._is_over(live[0]._owner()):
+            if owner is not None:
+                live[0]._owner = ref(owner)
+            return live[0]
+        return None
+
+    def _is_over(self, owner: Any) -> bool:
+        """Whether a thread, a greenlet or a task has ended."""
+        return owner is None or bool(getattr(owner, "dead", False))
+
+    def _mine(self, owner: Any = None) -> Any:
+        """The caller's hold; NotHeld without."""
+        holds = self._holds
+        if owner is None:
+            owner = self._client._current()
+        if owner is not None and len(holds) == 1 and not holds[0]._has_ended and holds[0]._owner() is owner:
+            return holds[0]
+        hold = self._own(owner)
+        if hold is None:
+            raise self._not_mine()
+        return hold
+
+    def _not_mine(self) -> NotHeld:
+        name = self._resource
+        for hold in self._holds[:]:
+            if hold.locked():
+                words = f"the lock on {name!r} is held by another {self._sharer}, {self._called(hold._owner())}"
+                words += f", for {hold.remaining:.1f} s more; `with lock as hold:` gives what any may release"
+                return NotHeld(words, resource=name)
+        return NotHeld(f"the lock on {name!r} is not held", resource=name)
+
+    def _called(self, owner: Any) -> str:
+        """The name of a thread, a greenlet or a task."""
+        name = getattr(owner, "get_name", None)
+        return str(name()) if name is not None else str(owner)
+
+    def _again(self, owner: Any) -> Any:
+        """The hold that its owner takes once more, of a re-entrant lock; no I/O."""
+        hold = self._own(owner)
+        if hold is None or hold._state() == FORKED:
+            return None
+        if hold.lost:
+            raise hold._lost()
+        count = hold._count
+        try:
+            hold._count = count + 1
+            return hold
+        except BaseException:  # of a signal handler
+            hold._count = count
+            raise
+
+    # ---- blocks -----------------------------------------------------------------------------------------------------
+
+    def _begin_block(self, hold: Any, key: Any) -> None:
+        try:
+            hold._frames.append(key)
+            hold._enter_body()
+        except BaseException:  # of a signal handler, for example: the block does not begin
+            if key in hold._frames:
+                hold._frames.remove(key)
+            self._abandon(hold)
+            raise
+
+    def _left(self, frame: Any, owner: Any) -> Any:
+        """The hold of the block that a frame leaves; of one that was entered elsewhere, by an ExitStack for example,
+        the newest of the owner's that no frame on the stack will look for."""
+        key = key_of(frame)
+        holds = self._holds[::-1]
+        for hold in holds:
+            if key in hold._frames:
+                hold._frames.remove(key)
+                return hold
+        at: Any = frame
+        alive = set()
+        while at is not None:
+            alive.add(key_of(at))
+            at = at.f_back
+        for hold in holds:
+            if hold._frames and hold._owner() is owner and hold._frames[-1] not in alive:
+                hold._frames.pop()
+                return hold
+        return self._mine(owner)
+
+    # ---- facts of the caller's hold ---------------------------------------------------------------------------------
+
+    @property
+    def resource(self) -> Resources:
+        """What is locked, as it was given; a tuple if it is several."""
+        return self._resource
+
+    @property
+    def token(self) -> str:
+        """That of the caller's hold; NotHeld without."""
+        token: str = self._mine().token
+        return token
+
+    @property
+    def fence(self) -> Optional[int]:
+        """That of the caller's hold; NotHeld without."""
+        fence: Optional[int] = self._mine().fence
+        return fence
+
+    @property
+    def slot(self) -> Optional[int]:
+        """That of the caller's hold; NotHeld without."""
+        slot: Optional[int] = self._mine().slot
+        return slot
+
+    @property
+    def attempts(self) -> int:
+        """Those of the caller's hold; NotHeld without."""
+        attempts: int = self._mine().attempts
+        return attempts
+
+    @property
+    def votes(self) -> Dict[str, Vote]:
+        """Those of the caller's hold; NotHeld without."""
+        answers: Dict[str, Vote] = self._mine().votes
+        return answers
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that the caller's hold lasts without an extension; 0.0 without one. Local, no I/O."""
+        hold = self._own(self._client._current())
+        return hold.remaining if hold is not None else 0.0
+
+    @property
+    def lost(self) -> bool:
+        """Whether the caller's hold was lost; False without one. Local, no I/O."""
+        hold = self._own(self._client._current())
+        return hold is not None and bool(hold.lost)
+
+    @property
+    def loss(self) -> Optional[str]:
+        """Why the caller's hold was lost, as Lost.reason; None if it was not."""
+        hold = self._own(self._client._current())
+        return hold.loss if hold is not None else None
+
+    @property
+    def refused(self) -> Optional[Busy]:
+        """Why the last acquire() by this object that returned False did so, with `votes` and `held_by`; else None."""
+        hold = self._refused
+        return None if hold is None else self._busy(hold)  # type: ignore[return-value]
+
+    def owned(self) -> bool:
+        """True while the lease of the caller's hold runs: nobody else can hold the lock now. Local, no I/O."""
+        hold = self._own(self._client._current())
+        return hold is not None and bool(hold.owned())
+
+    def locked(self) -> bool:
+        """True while anybody holds the lock by this object, from acquire() to release(), also if the lease has ended.
+        Client.status(resource).held asks the nodes whether anybody holds it at all. Local, no I/O."""
+        return any(hold.locked() for hold in self._holds[:])
+
+    def check(self) -> None:
+        """Returns if the caller holds the lock now; raises Lost, Forked or NotHeld if not. Local, no I/O."""
+        self._mine().check()
+
+    def detach(self) -> str:
+        hold = self._mine()
+        token: str = hold.detach()
+        self._forget(hold)
+        return token
+
+    # ---- what is refused --------------------------------------------------------------------------------------------
+
+    def _busy(self, hold: Any) -> RedlockError:
+        """Why the end of a wait has found the lock busy."""
+        words, owner = "", self._client._current()
+        if not self._admits_several:
+            owners = [other._owner() for other in self._holds[:] if other.locked()]
+            if owner in owners:
+                words = f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
+            elif owners:
+                words = f"another {self._sharer} of this process holds {self._resource!r}"
+        failure: RedlockError = hold._error(lib.REDLOCK_BUSY, words)
+        return failure
+
+    def _is_unnamed(self, hold: Any, failure: RedlockError) -> bool:
+        """Whether a single attempt has found a holder without asking for its name."""
+        is_single = hold.attempts == 1 or hold._wait_option_ms() == 0  # it tries again while votes are split
+        return isinstance(failure, Busy) and failure.held_by is None and is_single
+
+    def _waits_for_itself(self, owner: Any) -> bool:
+        return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])
+
+    def _parts(self) -> Tuple[Resource, ...]:
+        return self._resource if isinstance(self._resource, tuple) else (self._resource,)
 
     def __repr__(self) -> str:
-        state = _STATES.get(_state(self._handle), "invalid")
-        left = f", {self.remaining:.3f} s left" if self.owned() else ""
-        return f"<{type(self).__module__}.{type(self).__qualname__} {self._resource!r} {state}{left}>"
+        held = [hold for hold in self._holds[:] if hold.locked()]
+        state = "not held here" if not held else "held" if any(hold.owned() for hold in held) else "lost"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self._resource!r} {state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Lock cannot be pickled or copied: hand it over with detach() and Client.adopt()")
 
 
-_STATES = {
-    FREE: "not held here",
-    HELD: "held",
-    LOST: "lost",
-    ADOPTED: "adopted",
-    lib.REDLOCK_STATE_FORKED: "held by the parent process",
-}
-
-
-def note_loss(failure: BaseException, loss: RedlockError) -> None:
-    """The body's own error leaves unchanged; the loss is logged and, from Python 3.11, added to it as a note."""
+def warn_of_itself(who: str, what: str) -> None:
     import logging
 
-    logging.getLogger("libredlock").warning("%s (while %s left the block)", loss, type(failure).__name__)
-    if hasattr(failure, "add_note"):
-        failure.add_note(f"libredlock: {loss}")
+    words = "this %s waits for %s, which it holds itself: a Lock is not re-entrant"
+    logging.getLogger("libredlock").warning(words, who, what)
+
+
+def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:
+    """The one re-entrant lock of a client on a resource, as long as somebody has it."""
+    key = resource.encode("utf-8", "surrogatepass") if isinstance(resource, str) else resource
+    with client._mutex:
+        known = client._rlocks.get(key) if isinstance(key, bytes) else None
+        if known is None:
+            lock = make()
+            client._rlocks[key] = lock
+            lock._given = given
+            return lock
+    if known._given != given:
+        raise InvalidOption(f"rlock({resource!r}): it exists already, with other options", resource=resource)
+    return known
+
+
+calling_frame = sys._getframe
+
+
+def key_of(frame: Any) -> Tuple[int, Any]:
+    """Tells it from all other frames as long as it lives, and from most of those that come later."""
+    return id(frame), frame.f_code

@@ -52,7 +52,8 @@ class Notifier:
                 self._pipe = list(os.pipe())
                 for end in self._pipe:
                     os.set_blocking(end, False)
-            self._clients[os.dup(descriptor)] = ref(client)
+            if ref(client) not in self._clients.values():
+                self._clients[os.dup(descriptor)] = ref(client)
             is_first, self._is_running = not self._is_running, True
         if not is_first:
             self.wake()
@@ -70,7 +71,7 @@ class Notifier:
         if self._is_running:
             try:
                 os.write(self._pipe[1], b"!")
-            except BlockingIOError:
+            except (BlockingIOError, RuntimeError):  # with eventlet, another greenlet is just doing it
                 pass
 
     def join(self) -> None:
@@ -134,7 +135,7 @@ class Notifier:
         limits = [TICK_S]
         for reference in list(self._clients.values()):
             client = reference()
-            limits.extend(lock.remaining + 0.001 for lock in (client._watched_locks() if client else ()))
+            limits.extend(hold.remaining + 0.001 for hold in (client._watched_holds() if client else ()))
         return min(limits)
 
 

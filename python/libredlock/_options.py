@@ -140,7 +140,7 @@ FOREIGN = {
     "watchdog": "use renew=; `with` and with_lock() renew by themselves",
     "raise_on_release_error": "release() raises Lost when the lock was lost; contextlib.suppress(Lost) ignores it",
     "raise_on_redis_errors": "NoQuorum is raised when too few nodes answer; a single node's error never is",
-    "thread_local": "a Lock may be shared by threads: they queue, and any of them may release it",
+    "thread_local": "a Lock may be shared by threads: its methods mean the caller's own hold",
     "id": _USE_ADOPT,
     "token": _USE_ADOPT,
     "reentrant": "use client.rlock(), whose owner is a thread or a task",

@@ -8,25 +8,17 @@ from typing import Any, Optional
 from .types import Resource, Seconds
 
 
-class LockSurface:
-    """The methods of a lock that may wait, and the one that hands it over."""
+class HoldSurface:
+    """The methods of a hold that may wait, and the one that hands it over. Those of a lock mean the newest hold of the
+    thread or task that calls them; NotHeld without one."""
 
     __slots__ = ()
-
-    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
-        """Takes the lock: True, or False if others hold it at the end of the wait.
-
-        timeout: seconds to wait for other threads or tasks and for the nodes together; -1 means the option `wait`.
-        Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
-        The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
-        """
-        raise NotImplementedError
 
     def release(self) -> Any:
         """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
 
-        Raises NotHeld if it was never taken, Lost if it had expired or a majority of the nodes no longer had it (the
-        deletes are sent all the same), Forked in a child of the process that holds it.
+        Raises NotHeld if it was released already, Lost if its lease had ended or a majority of the nodes no longer had
+        it (the deletes are sent all the same), Forked in a child of the process that holds it.
         """
         raise NotImplementedError
 
@@ -35,14 +27,19 @@ class LockSurface:
         lease.
 
         Raises Lost if it is gone, for good; NoQuorum if a majority did not confirm (it stays held for `remaining`);
-        Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
+        Limit if max_extensions or max_hold is used up; NotHeld if it was released.
         """
+        raise NotImplementedError
+
+    def expire(self, ttl: Optional[Seconds] = None) -> Any:
+        """Sets the lease to `ttl` seconds from now (None: the option), whether that is longer or shorter; it is not
+        renewed any more. Returns `remaining`. Otherwise as extend(), but it does not count as an extension."""
         raise NotImplementedError
 
     def downgrade(self, ttl: Optional[Seconds] = None) -> Any:
         """Continues as a reader: from the call on others may hold the lock together with this one, as with the option
         shared, and nobody alone until they all have released it. Otherwise as extend(). There is no way back but a
-        release; the next acquisition is as the options of the lock say.
+        release.
 
         Raises what extend() raises: it shares the lock even if too few nodes answered.
         """
@@ -53,13 +50,33 @@ class LockSurface:
         raise NotImplementedError
 
 
+class LockSurface(HoldSurface):
+    """What a lock has in addition."""
+
+    __slots__ = ()
+
+    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
+        """Takes the lock: a Hold, which is always true, or False if others hold it at the end of the wait.
+
+        timeout: seconds to wait; -1 means the option `wait`.
+        Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
+        The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
+        """
+        raise NotImplementedError
+
+    def take(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
+        """As acquire(), but raises Busy if others hold the lock at the end of the wait."""
+        raise NotImplementedError
+
+
 class ClientSurface:
     """The methods of a client that make locks or ask the nodes."""
 
     def lock(self, *arguments: Any, **options: Any) -> Any:
-        """A lock on a resource (str as UTF-8, or bytes). Nothing is taken yet; no I/O.
+        """A lock on a resource (str as UTF-8, or bytes): a name with options, for any number of threads or tasks.
+        Nothing is taken yet; no I/O.
 
-        on_lost: called with the lock at the moment at which the held lock is lost, in a thread of the package, or in
+        on_lost: called with the hold at the moment at which it is lost, in a thread of the package, or in
             asyncio by the event loop.
         cancel_on_lost: in asyncio only; cancels the body of `async with` at that moment, and the block ends with Lost.
         """
@@ -81,19 +98,20 @@ class ClientSurface:
             with client.semaphore("gpu", 4) as permit:
                 work(permit.slot)
 
+        One object serves all threads or tasks: it lets in as many as there are permits.
         on_lost, cancel_on_lost: as for lock().
         """
         raise NotImplementedError
 
     def election(self, *arguments: Any, **options: Any) -> Any:
-        """A candidate for the lead of a resource, of any number in all programs. It is an iterator over the terms in
-        which it leads; `with term:` is the work of a leader, and `term.fence` the number of the term.
+        """An election of the one who leads a resource, of any number of candidates in all programs. Each loop over it
+        is a candidate and gets its terms; `with term:` is the work of a leader, `term.fence` the number of the term.
 
             for term in client.election("scheduler"):  # waits until it leads
                 with term:
                     lead(term.fence)
 
-        The lease is renewed; ttl is how long the seat is empty after a leader died. The loop ends after
+        The lease is renewed; ttl is how long the seat is empty after a leader died. Loops end after
         `election.stop()` and when the client is closed.
         on_lost, cancel_on_lost: as for lock(); in asyncio the block of a term is cancelled at its loss, unless it is
             False.
@@ -101,7 +119,7 @@ class ClientSurface:
         raise NotImplementedError
 
     def adopt(self, *arguments: Any, **options: Any) -> Any:
-        """Takes over a lock that was detached elsewhere. extend() confirms it, and so does a block; no I/O here.
+        """Takes over a lock that was detached elsewhere: a Hold. extend() confirms it, and so does a block; no I/O.
 
         Another holder may have had it in between.
         """

@@ -2,69 +2,83 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Optional, Type
+from typing import Any, AsyncIterator, Optional
 
-from ._election import ElectionBase, TermBase
+from ._election import ElectionBase, SeatBase, TermBase
 from ._errors import Cancelled, Closed, Lost, NotHeld
-from ._lock import note_loss
+from ._hold import note_loss
+from ._options import BY_OPTION
+from ._task_lock import Hold, Lock
 
 
-class Term(TermBase):
-    """One term of a leader: `async with term:` releases the seat at the end of the block, and another candidate leads.
+class Term(TermBase, Hold):
+    """One term of a leader, a Hold whose number is `fence`: `async with term:` releases the seat at the end of the
+    block, and another candidate leads.
 
     When the lease is lost, the block is cancelled and ends without an error, unless cancel_on_lost=False; the loop
     stands by again.
     """
 
+    __slots__ = ()
+
     async def __aenter__(self) -> Term:
         """The term itself, which has begun already."""
-        self._lock._begin_hold()
-        if self._lock._cancel_on_lost:
-            self._lock._watch_body()
+        self._enter_body()
         return self
 
-    async def __aexit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> bool:
-        """Releases the seat. A loss is no error; the block's own error leaves."""
-        is_its_end = self._lock._unwatch_body(failure) or self._is_its_end(failure)
-        self._was_lost = self.lost
-        hold = self._lock._leave_hold(failure)
+    async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+        """A loss is no error; the block's own error leaves."""
+        is_its_end = self._unwatch_body(failure) or self._is_its_end(failure)
         try:
-            await self._lock.release()
+            await self.release()
         except (Lost, NotHeld) as loss:
-            self._was_lost = True
             if failure is not None and not is_its_end:
                 note_loss(failure, loss)
-        finally:
-            self._lock._end_hold(hold)
         return is_its_end
 
 
+class Seat(SeatBase, Lock):
+    """The lock of an election."""
+
+    _hold_type: Any = Term
+
+
 class Election(ElectionBase):
-    """A candidate, made by Client.election(): an iterator over its terms. `async for term in election: async with term:
-    ...`
+    """Made by Client.election(): `async for term in election: async with term: ...` is a candidate, which leads in each
+    step.
 
     Each step waits until it leads. The loop ends after stop() and when the client is closed.
     """
 
-    def __aiter__(self) -> Election:
-        """The election itself."""
+    def __aiter__(self) -> AsyncIterator[Term]:
+        """A new candidate: an iterator over its terms. A former one that was not released ends with the next step."""
+        return Candidate(self)
+
+
+class Candidate:
+    """An iterator over terms."""
+
+    def __init__(self, election: Election) -> None:
+        self._election = election
+        self._term: Any = None
+
+    def __aiter__(self) -> Candidate:
         return self
 
     async def __anext__(self) -> Term:
-        """The next term of this candidate; a former one that was not released ends here."""
-        if self._lock.locked():
-            await Term(self._lock).__aexit__(None, None, None)
-        if self._is_over():
+        election, former, self._term = self._election, self._term, None
+        if former is not None and not former._has_ended:
+            await former._leave(None)
+        if election._is_over():
             raise StopAsyncIteration
         try:
-            await self._lock.acquire()
-        except (Cancelled, Closed) as failure:
-            self._ends(failure)
+            term: Term = await election._seat._take(BY_OPTION, True, False, None)
+        except (Cancelled, Closed):
+            if not election._is_over():
+                raise
             raise StopAsyncIteration from None
-        if self._is_stopped:
-            await Term(self._lock).__aexit__(None, None, None)
+        if election._is_over():
+            await term._leave(None)
             raise StopAsyncIteration
-        return Term(self._lock)
+        self._term = term
+        return term

@@ -1,166 +1,132 @@
-"""A lock that tasks share: it feels like asyncio.Lock."""
+"""A lock of tasks: it feels like asyncio.Lock, and its holds can be handed around."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Mapping, Optional, Type, TypeVar, Union
 from weakref import ref
 
-from ._binding import call_in, running_loop, settle
+from ._binding import Binding, call_in, need_loop, running_loop
 from ._core import lib
-from ._errors import Cancelled, Closed, Holder, RedlockError
-from ._facts import ADOPTED
-from ._line import LOOK_AGAIN_S, WARN_AFTER_MS
-from ._lock import HOLDER_LIMIT_MS, LockBase, note_loss
+from ._errors import Closed, Holder, RedlockError
+from ._hold import HoldBase, note_loss
+from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._native import held_by
 from ._options import BY_OPTION, ttl_ms, wait_ms
-from ._process import generation
-from ._queue import LEAVING, Ticket, first, leave
 from .types import Resources, Seconds
 
 if TYPE_CHECKING:
     from .aio import Client
 
-AnyLock = TypeVar("AnyLock", bound="Lock")
+AnyHold = TypeVar("AnyHold", bound="Hold")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 CANCEL_MESSAGE = "libredlock: the lock was lost"
 OK = lib.REDLOCK_OK
 BUSY = lib.REDLOCK_BUSY
+IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
 ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
+EXPIRE = lib.REDLOCK_EXPIRE
 RELEASE = lib.REDLOCK_RELEASE
-_set = lib.redlock_lock_set
-_cancel = lib.redlock_lock_cancel
-_state = lib.redlock_lock_state
+PAUSE_S = 0.0005
 now_ms = lib.now_ms
 
 
-class Lock(LockBase):
-    """A lock on one resource, made by Client.lock(); use it as an asyncio.Lock, or as `async with lock:`.
+def awaited(function: Function) -> Function:
+    """A plain function that notes which task calls it, whichever runs the coroutine that it returns: wait_for(),
+    shield(), gather() and create_task() run it in one of its own."""
+    if sys.version_info >= (3, 12):
+        return inspect.markcoroutinefunction(function)
+    function._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    return function
 
-    Tasks may share it: they queue in memory, first come, first served. release() lets the next one in, and so does
-    the end of the lease. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
+
+class Hold(HoldBase):
+    """One acquisition of a lock, as `await lock.acquire()` and `async with lock as hold:` give it. Any task may use it.
+
+    What ended stays ended: after the release or a loss every act raises NotHeld or Lost, whoever has acquired the lock
+    since. `async with hold:` releases it at the end of the block, and renews it until then.
     """
 
-    __slots__ = ("_tag", "_cancel_on_lost", "_body", "_cancellations", "_has_cancelled")
+    __slots__ = ("_tag", "_binding", "_cancel_on_lost", "_body", "_cancellations", "_has_cancelled")
 
     if TYPE_CHECKING:
         _client: Client
 
-    _keywords = LockBase._keywords | {"cancel_on_lost"}
-    _sharer = "task"
-
-    def __init__(
-        self,
-        client: Any,
-        resource: Resources,
-        options: Mapping[str, Any],
-        function: str,
-        on_lost: Optional[Callable[[Lock], object]],
-        cancel_on_lost: bool,
-    ) -> None:
-        """Called by the methods of Client."""
+    def __init__(self, client: Any, *arguments: Any) -> None:
+        """Called by locks."""
+        super().__init__(client, *arguments)
         self._tag = next(client._tags)
-        super().__init__(client, resource, options, function, on_lost)
-        if not isinstance(cancel_on_lost, bool):
-            raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
-        self._cancel_on_lost = cancel_on_lost
+        self._binding: Optional[Binding] = None
+        self._cancel_on_lost = False
         self._body: Optional[asyncio.Task[Any]] = None
         self._has_cancelled = False
 
-    async def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
-        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        if self._renews:
-            self._unscoped()
-        ticket = Ticket()
-        try:
-            status = await self._take(ticket, limit_ms)
-            if status == OK:
-                return True
-            if status != BUSY:
-                raise self._error(status)
-            self._leave(ticket)
-            return False
-        except BaseException:
-            self._abandon(ticket)
-            raise
-
     async def release(self) -> None:
-        client = self._client
-        binding = client._binding
-        if binding is None or binding.loop is not running_loop():
-            binding = client._bind()
-        ticket = self._held_ticket(True)
-        ticket.owner = LEAVING
-        if self._tag in client._watched:
-            self._unwatch()
+        need_loop()
+        if not self._begin_release():
+            return
         try:
-            if self._extensions:  # by another task
-                await self._alone(lambda: None)
-            status = await client._begin(self, binding.loop, RELEASE, 0)
+            status = await self._in_turn(RELEASE, 0)
+            self._unwatch()
             if status != OK:
                 self._judge_release(status)
-            self._leave(ticket)
         except BaseException:
-            client._pending.pop(self._tag, None)
-            _cancel(self._handle)
-            self._forget_hold()
-            client._process()
-            self._leave(ticket)
+            self._abandon()
             raise
 
     async def extend(self, ttl: Optional[Seconds] = None) -> float:
-        argument = ttl_ms(ttl)
-        self._held_ticket(False)
-        ticket = Ticket()
-        try:
-            await self._wait_for_extensions(ticket)
-            self._held_ticket(False)
-            status = await self._client._run(self, EXTEND, argument)
-        finally:
-            leave(self._extensions, ticket)
-        if status != OK:
-            raise self._extend_error(status, ttl)
-        return self.remaining
+        return await self._act("extend", EXTEND, ttl)
+
+    async def expire(self, ttl: Optional[Seconds] = None) -> float:
+        return await self._act("expire", EXPIRE, ttl)
 
     async def downgrade(self, ttl: Optional[Seconds] = None) -> float:
         ttl_ms(ttl)  # refuses what is not allowed
-        self._held_ticket(False)
-        await self._alone(self._share)
+        self._check_act("downgrade")
+        status = self._share()
+        while status == IN_FLIGHT:
+            await asyncio.sleep(PAUSE_S)
+            status = self._share()
+        if status != OK:
+            raise self._error(status)
         return await self.extend(ttl)
 
-    def detach(self) -> str:
-        return self._detach()
+    async def _act(self, act: str, operation: int, ttl: Any) -> float:
+        argument = ttl_ms(ttl)
+        self._check_act(act)
+        return self._judge_act(act, await self._in_turn(operation, argument), ttl)
 
-    async def __aenter__(self: AnyLock) -> AnyLock:
-        """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
+    async def _in_turn(self, operation: int, argument: int) -> int:
+        """Its status when no other task's act is in flight any more, which ends within the lease."""
+        pause_s, is_release = PAUSE_S, self._has_ended
+        status = await self._client._run(self, operation, argument)
+        while status == IN_FLIGHT and self._has_ended == is_release:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.02)
+            status = await self._client._run(self, operation, argument)
+        return status
 
-        Raises Busy if others hold it at the end of the wait, and what acquire() raises.
-        """
-        ticket = Ticket()
-        if self._renew is None and not self._renews:  # scoped forms renew, unless it was said otherwise
-            _set(self._handle, b"renew", b"true")
-            self._renews = True
-        try:
-            if self._line and _state(self._handle) == ADOPTED:
-                await self.extend()
-            else:
-                status = await self._take(ticket, BY_OPTION)
-                if status != OK:
-                    raise await self._refused(ticket, status)
-            if self._cancel_on_lost:
-                self._watch_body()
-            return self
-        except BaseException:
-            self._abandon(ticket)
-            raise
+    async def __aenter__(self: AnyHold) -> AnyHold:
+        """The hold itself, renewed until the end of the block; an adopted one is extended first."""
+        self._check_act("extend")
+        if self._begin_to_renew():
+            await self.extend()
+        self._enter_body()
+        return self
 
     async def __aexit__(
         self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        """Releases the lock. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
+    ) -> Optional[bool]:
+        """Releases it. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
+        return await self._leave(failure)
+
+    async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+        """At the end of a block; True for an error that ends there."""
         is_ours = self._unwatch_body(failure)
         try:
             await self.release()
@@ -168,179 +134,55 @@ class Lock(LockBase):
             if failure is None or is_ours:
                 raise loss from None
             note_loss(failure, loss)
-
-    async def _take(self, ticket: Ticket, limit_ms: int) -> int:
-        """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
-        client = self._client
-        if self._generation != generation():
-            self._forked()
-        binding = client._binding
-        if binding is None or binding.loop is not running_loop():
-            binding = client._bind()
-        line = self._line
-        ticket.binding = binding
-        ticket.task = asyncio.current_task()
-        binding.tickets[ticket] = ref(self)
-        line.append(ticket)
-        if binding.timer is None:
-            binding.timer = binding.loop.call_later(WARN_AFTER_MS / 1000, binding.watch_waits)
-        if line[0] is not ticket:
-            left_ms = await self._queue(ticket, limit_ms)
-            if left_ms is None:
-                return int(BUSY)
-            limit_ms = left_ms
-        if self._downgraded:
-            status = self._take_alone()
-            if status != OK:
-                return status
-        status = await client._begin(self, binding.loop, ACQUIRE, limit_ms)
-        if status == OK:
-            ticket.owner = ticket.task
-            if self._on_lost is not None:
-                self._watch()
-        return status
-
-    async def _refused(self, ticket: Ticket, status: int) -> RedlockError:
-        """Why a block is not entered. Whoever is next in the line need not wait for the holder's name."""
-        failure = self._error(status, self._why_queued(ticket))
-        if self._is_unnamed(failure):
-            self._leave(ticket)
-            failure.held_by = await self._ask_who_holds()  # type: ignore[attr-defined]
-        return failure
-
-    async def _ask_who_holds(self) -> Optional[Holder]:
-        """Of several resources, of the first that is held."""
-        until_ms = now_ms() + HOLDER_LIMIT_MS
-        for name in self._names():
-            if now_ms() >= until_ms:
-                return None
-            try:
-                lock = Lock(self._client, name, {}, "status", None, False)
-            except Closed:
-                return None
-            asked, limit_s = self._client._run(lock, lib.REDLOCK_INSPECT, 0), (until_ms - now_ms()) / 1000
-            try:
-                await asyncio.wait_for(asked, limit_s)
-            except asyncio.TimeoutError:
-                pass
-            holder = held_by(lock._handle)
-            if holder is not None:
-                return holder
         return None
 
-    async def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
-        """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
-        if self._is_first(ticket):
-            return limit_ms
-        if limit_ms == BY_OPTION:
-            limit_ms = self._wait_option_ms()
-        if limit_ms == 0:
-            return None
-        begin_ms = now_ms()
-        while not self._is_first(ticket):
-            left_s = min(LOOK_AGAIN_S, self._until_expiry())
-            if limit_ms >= 0:
-                left_s = min(left_s, (begin_ms + limit_ms - now_ms()) / 1000)
-            if left_s <= 0:
-                return None
-            await self._sleep(ticket, left_s)
-            if self._client.closed or ticket not in ticket.binding.tickets:
-                name = self._resource
-                raise Cancelled(f"the client was closed while {name!r} was waited for", resource=name)
-        return limit_ms if limit_ms < 0 else max(0, limit_ms - (now_ms() - begin_ms))
-
-    def _is_first(self, ticket: Ticket) -> bool:
-        binding = getattr(first(self._line), "binding", None)
-        if binding is not None and binding.loop.is_closed():
-            self._client._unbind(binding)
-        return super()._is_first(ticket)
-
-    async def _sleep(self, ticket: Ticket, limit_s: float) -> None:
-        """Until the ticket is woken, by whichever loop."""
-        loop = ticket.binding.loop
-        turn: asyncio.Future[None] = loop.create_future()
-        ticket.wake = lambda: settle(turn, None)
-        timer = loop.call_later(limit_s, ticket.wake)
-        self._client._sleepers.add(ticket)
-        try:
-            await turn
-        finally:
-            self._client._sleepers.discard(ticket)
-            timer.cancel()
-
-    async def _wait_for_extensions(self, ticket: Ticket) -> None:
-        """One task at a time extends, and a release waits for it. The caller has to leave the line."""
-        line = self._extensions
-        ticket.binding = self._client._bind()
-        line.append(ticket)
-        while line[0] is not ticket:
-            if line[0].binding.loop.is_closed():
-                leave(line, line[0])
-            else:
-                await self._sleep(ticket, LOOK_AGAIN_S)
-
-    async def _alone(self, call: Callable[[], None]) -> None:
-        """Calls it while no other task extends the lock."""
-        turn = Ticket()
-        try:
-            await self._wait_for_extensions(turn)
-            call()
-        finally:
-            leave(self._extensions, turn)
-
-    def _leave(self, ticket: Ticket) -> None:
-        binding = getattr(ticket, "binding", None)
+    def _belong(self, binding: Optional[Binding]) -> None:
+        """It is held by a task of this event loop, if any."""
+        self._binding = binding
         if binding is not None:
-            binding.tickets.pop(ticket, None)
-        leave(self._line, ticket)
+            binding.holds[self._tag] = ref(self)
 
-    def _abandon(self, ticket: Ticket) -> None:
-        if first(self._line) is ticket:
-            self._client._pending.pop(self._tag, None)
-        super()._abandon(ticket)
-
-    def _adopt(self, token: str) -> Ticket:
-        ticket = super()._adopt(token)
-        ticket.binding = None if running_loop() is None else self._client._bind()
-        if ticket.binding is not None:
-            ticket.binding.tickets[ticket] = ref(self)
-        return ticket
-
-    def _watch(self) -> None:
-        """Starts to watch for its loss."""
-        self._client._watched[self._tag] = ref(self)
+    # ---- its loss ---------------------------------------------------------------------------------------------------
 
     def _unwatch(self) -> None:
-        self._client._watched.pop(self._tag, None)
+        super()._unwatch()
+        if self._has_ended and self._binding is not None:
+            self._binding.holds.pop(self._tag, None)
 
-    def _watch_body(self) -> None:
-        self._body = asyncio.current_task()
-        self._has_cancelled = False
-        self._cancellations = _cancelling(self._body)
-        self._watch()
-        self._tell_if_lost()
+    def _enter_body(self) -> None:
+        super()._enter_body()
+        if self._cancel_on_lost and self._body is None:
+            self._body = asyncio.current_task()
+            self._has_cancelled = False
+            self._cancellations = _cancelling(self._body)
+            self._watch()
+            self._tell_if_lost()
 
     def _tell_if_lost(self) -> None:
         """In the event loop of whoever holds it."""
         if not self.lost:
             return
-        holding, body = self._holding(), self._body
-        binding = getattr(holding, "binding", None)
+        body, binding = self._body, self._binding
         loop = body.get_loop() if body is not None else binding.loop if binding is not None else None
         if loop is not None and loop is not running_loop() and not loop.is_closed():
             call_in(loop, self._tell_if_lost)
             return
-        if body is not None and not self._has_cancelled:
+        if body is not None and not self._has_cancelled and loop is running_loop():
             self._has_cancelled = True
             body.cancel(CANCEL_MESSAGE)
         super()._tell_if_lost()
 
     def _call_on_lost(self, on_lost: Callable[[Any], object]) -> None:
         result = on_lost(self)
-        if asyncio.iscoroutine(result):
-            task = asyncio.get_running_loop().create_task(self._await_on_lost(result))
-            self._client._tasks.add(task)
-            task.add_done_callback(self._client._tasks.discard)
+        if not asyncio.iscoroutine(result):
+            return
+        loop = running_loop()
+        if loop is None:  # that of the holder has ended
+            result.close()
+            return
+        task = loop.create_task(self._await_on_lost(result))
+        self._client._tasks.add(task)
+        task.add_done_callback(self._client._tasks.discard)
 
     async def _await_on_lost(self, result: Any) -> None:
         try:
@@ -350,6 +192,8 @@ class Lock(LockBase):
 
     def _unwatch_body(self, failure: Optional[BaseException]) -> bool:
         """True if the body was cancelled by the loss, and by no other cause."""
+        if self._count > 1:
+            return False
         body, self._body = self._body, None
         if body is None or not self._has_cancelled:
             return False
@@ -360,10 +204,198 @@ class Lock(LockBase):
         return is_ours and isinstance(failure, asyncio.CancelledError)
 
     def __del__(self) -> None:
-        for ticket in getattr(self, "_line", ()):
-            if getattr(ticket, "binding", None) is not None:
-                ticket.binding.tickets.pop(ticket, None)
+        if getattr(self, "_binding", None) is not None:
+            self._binding.holds.pop(self._tag, None)  # type: ignore[union-attr]
         super().__del__()
+
+
+class Lock(LockBase):
+    """A lock on one resource, or on several: a name with options, made by Client.lock(). Use it as an asyncio.Lock, or
+    as `async with lock as hold:`.
+
+    Any number of tasks may share it; each acquisition is a Hold of its own, and the methods of the lock mean the newest
+    one of the task that calls them. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
+    """
+
+    __slots__ = ("_cancel_on_lost",)
+
+    if TYPE_CHECKING:
+        _client: Client
+
+    _keywords = LockBase._keywords | {"cancel_on_lost"}
+    _hold_type: Any = Hold
+    _sharer = "task"
+
+    def __init__(
+        self,
+        client: Any,
+        resource: Resources,
+        options: Mapping[str, Any],
+        function: str,
+        on_lost: Optional[Callable[[Hold], object]],
+        cancel_on_lost: bool,
+    ) -> None:
+        """Called by the methods of Client."""
+        super().__init__(client, resource, options, function, on_lost)
+        if not isinstance(cancel_on_lost, bool):
+            raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
+        self._cancel_on_lost = cancel_on_lost
+
+    @awaited
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds = -1
+    ) -> Coroutine[Any, Any, Union[Hold, Literal[False]]]:
+        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
+        return self._take(limit_ms, False, False, self._client._current())
+
+    @awaited
+    def take(self, blocking: bool = True, timeout: Seconds = -1) -> Coroutine[Any, Any, Hold]:
+        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
+        return self._take(limit_ms, True, False, self._client._current())
+
+    @awaited
+    def release(self) -> Coroutine[Any, Any, None]:
+        return self._release(self._client._current())
+
+    @awaited
+    def extend(self, ttl: Optional[Seconds] = None) -> Coroutine[Any, Any, float]:
+        return self._do("extend", ttl, self._client._current())
+
+    @awaited
+    def expire(self, ttl: Optional[Seconds] = None) -> Coroutine[Any, Any, float]:
+        return self._do("expire", ttl, self._client._current())
+
+    @awaited
+    def downgrade(self, ttl: Optional[Seconds] = None) -> Coroutine[Any, Any, float]:
+        return self._do("downgrade", ttl, self._client._current())
+
+    @awaited
+    def __aenter__(self) -> Coroutine[Any, Any, Hold]:
+        """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
+
+        Raises Busy if others hold it at the end of the wait, and what acquire() raises.
+        """
+        return self._enter(key_of(calling_frame(1)), self._client._current())
+
+    @awaited
+    def __aexit__(
+        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> Coroutine[Any, Any, None]:
+        """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
+        itself: then the loss is logged."""
+        return self._exit(self._left(calling_frame(1), self._client._current()), failure)
+
+    async def _release(self, owner: Any) -> None:
+        hold = self._mine(owner)
+        try:
+            await hold.release()
+        finally:
+            self._forget(hold)
+
+    async def _do(self, act: str, ttl: Any, owner: Any) -> float:
+        remaining: float = await getattr(self._mine(owner), act)(ttl)
+        return remaining
+
+    async def _enter(self, key: Any, owner: Any) -> Hold:
+        hold: Hold = await self._take(BY_OPTION, True, True, owner)
+        self._begin_block(hold, key)
+        return hold
+
+    async def _exit(self, hold: Any, failure: Optional[BaseException]) -> None:
+        try:
+            await hold._leave(failure)
+        finally:
+            self._forget(hold)
+
+    def _new(self, is_block: bool = False) -> Any:
+        hold = super()._new(is_block)
+        hold._cancel_on_lost = self._cancel_on_lost
+        return hold
+
+    async def _take(self, limit_ms: int, raises: bool, is_block: bool, owner: Any) -> Any:
+        """The hold; False if others have the lock at the end of the wait, or Busy. owner: the task that has called, if
+        one has; else it is the one that runs this."""
+        client = self._client
+        binding = client._binding
+        if binding is None or binding.loop is not running_loop():
+            binding = client._bind()
+        if owner is None:
+            owner = asyncio.current_task() or binding.loop
+        if self._is_reentrant:
+            hold = self._again(owner)
+            if hold is not None:
+                return hold
+        if self._holds:
+            self._give_up(owner)
+        hold = self._new(is_block)
+        try:
+            hold._owner = ref(owner)
+            if binding.timer is None:
+                binding.timer = binding.loop.call_later(WARN_AFTER_MS / 1000, binding.watch_waits)
+            status = await self._acquire(hold, limit_ms, binding)
+            if status == OK:
+                hold._belong(binding)
+                self._granted(hold, owner)
+                return hold
+            hold._has_ended = True
+            if status == BUSY and not raises:
+                self._refused = hold
+                return False
+            raise await self._refusal(hold, status)
+        except BaseException:
+            client._pending.pop(hold._tag, None)
+            self._abandon(hold)
+            raise
+
+    def _acquire(self, hold: Any, limit_ms: int, binding: Binding) -> Awaitable[int]:
+        return self._client._begin(hold, binding.loop, ACQUIRE, limit_ms)
+
+    async def _refusal(self, hold: Any, status: int) -> RedlockError:
+        """Why a block is not entered."""
+        failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
+        if self._is_unnamed(hold, failure):
+            failure.held_by = await self._ask_who_holds()  # type: ignore[attr-defined]
+        return failure
+
+    async def _ask_who_holds(self) -> Optional[Holder]:
+        """Of several resources, of the first that is held."""
+        until_ms = now_ms() + HOLDER_LIMIT_MS
+        for name in self._parts():
+            if now_ms() >= until_ms:
+                return None
+            try:
+                probe = self._client._probe(name)
+            except Closed:
+                return None
+            asked, limit_s = self._client._run(probe, lib.REDLOCK_INSPECT, 0), (until_ms - now_ms()) / 1000
+            try:
+                await asyncio.wait_for(asked, limit_s)
+            except asyncio.TimeoutError:
+                pass
+            holder = held_by(probe._handle)
+            if holder is not None:
+                return holder
+        return None
+
+    def _is_over(self, owner: Any) -> bool:
+        return owner is None or not isinstance(owner, asyncio.Future) or owner.done()
+
+
+class RLock(Lock):
+    """A re-entrant lock on one resource, made by Client.rlock(): the task that holds it may take it again, and releases
+    it as often; blocks nest. Nothing is sent for that, and each acquisition gives the same hold. A task that it starts
+    is another one, and waits.
+
+    Whether it is renewed is decided by the outermost acquire() or block. If it is lost, an inner acquire() raises Lost,
+    and so does each release; then it may be taken again.
+    """
+
+    __slots__ = ("_given",)
+
+    _is_reentrant = True
+
+    _given: Any
+    """The options that it was made with."""
 
 
 def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:

@@ -1,29 +1,24 @@
-"""A lock that threads, or greenlets, share: it feels like threading.Lock."""
+"""A lock of threads, or greenlets: it feels like threading.Lock, and its holds can be handed around."""
 
 from __future__ import annotations
 
-import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Optional, Type, TypeVar
-from weakref import ref
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Type, TypeVar, Union
 
-from ._blocking import SLICE_MS, wait, warn_if_a_loop_stops
+from ._blocking import SLICE_MS, wait
 from ._core import lib
-from ._errors import Cancelled, Closed, Holder, RedlockError
-from ._facts import ADOPTED
-from ._line import LOOK_AGAIN_S, WARN_AFTER_MS
-from ._lock import HOLDER_LIMIT_MS, LockBase, note_loss
+from ._errors import Closed, Holder, RedlockError
+from ._hold import HoldBase, note_loss
+from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
 from ._native import held_by
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
-from ._process import generation, this_process
-from ._queue import LEAVING, Ticket, leave
 from .types import Seconds
 
 if TYPE_CHECKING:
     from ._client import Client
 
-AnyLock = TypeVar("AnyLock", bound="Lock")
+AnyHold = TypeVar("AnyHold", bound="Hold")
 
 OK = lib.REDLOCK_OK
 PENDING = lib.REDLOCK_PENDING
@@ -31,25 +26,115 @@ IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
 BUSY = lib.REDLOCK_BUSY
 ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
+EXPIRE = lib.REDLOCK_EXPIRE
 INSPECT = lib.REDLOCK_INSPECT
+PAUSE_S = 0.0005
 _run = lib.run_operation
-_set = lib.redlock_lock_set
 _wait = lib.redlock_lock_wait
-_state = lib.redlock_lock_state
 now_ms = lib.now_ms
 
 
-class Lock(LockBase):
-    """A lock on one resource, made by Client.lock(); use it as a threading.Lock, or as `with lock:`.
+class Hold(HoldBase):
+    """One acquisition of a lock, as `lock.acquire()` and `with lock as hold:` give it. Any thread may use it.
 
-    Threads may share it: they queue in memory, first come, first served, and one of them at a time talks to the
-    nodes. release() lets the next one in, and so does the end of the lease. Errors are subclasses of RedlockError.
+    What ended stays ended: after the release or a loss every act raises NotHeld or Lost, whoever has acquired the lock
+    since. `with hold:` releases it at the end of the block, and renews it until then.
     """
 
     __slots__ = ()
 
     if TYPE_CHECKING:
         _client: Client
+
+    def release(self) -> None:
+        if not self._begin_release():
+            return
+        try:
+            status = self._client._release(self._handle)
+            if status == IN_FLIGHT:  # another thread is extending it
+                status = self._in_turn(lambda: self._client._release(self._handle))
+            if self._on_lost is not None:
+                self._unwatch()
+            if status != OK:
+                self._judge_release(status)
+        except BaseException:
+            self._abandon_release()
+            raise
+
+    def extend(self, ttl: Optional[Seconds] = None) -> float:
+        return self._act("extend", EXTEND, ttl)
+
+    def expire(self, ttl: Optional[Seconds] = None) -> float:
+        return self._act("expire", EXPIRE, ttl)
+
+    def downgrade(self, ttl: Optional[Seconds] = None) -> float:
+        ttl_ms(ttl)  # refuses what is not allowed
+        self._check_act("downgrade")
+        status = self._in_turn(self._share)
+        if status != OK:
+            raise self._error(status)
+        return self.extend(ttl)
+
+    def _act(self, act: str, operation: int, ttl: Any) -> float:
+        argument, client = ttl_ms(ttl), self._client
+        self._check_act(act)
+        status = self._in_turn(lambda: client._drive(client, self._handle, operation, argument))
+        return self._judge_act(act, status, ttl)
+
+    def _in_turn(self, call: Callable[[], int]) -> int:
+        """Its status when no other thread's act is in flight any more, which ends within the lease."""
+        pause_s, is_release = PAUSE_S, self._has_ended
+        status = call()
+        while status == IN_FLIGHT and self._has_ended == is_release:
+            self._client._pause(pause_s)
+            pause_s = min(2 * pause_s, 0.02)
+            status = call()
+        return status
+
+    def __enter__(self: AnyHold) -> AnyHold:
+        """The hold itself, renewed until the end of the block; an adopted one is extended first."""
+        self._check_act("extend")
+        if self._begin_to_renew():
+            self.extend()
+        self._enter_body()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> Optional[bool]:
+        """Releases it. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
+        return self._leave(failure)
+
+    def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+        """At the end of a block; True for an error that ends there."""
+        if failure is None:
+            self.release()
+            return None
+        try:
+            self.release()
+        except RedlockError as loss:
+            note_loss(failure, loss)
+        return None
+
+    def _watch(self) -> None:
+        super()._watch()
+        notifier.wake()
+
+
+class Lock(LockBase):
+    """A lock on one resource, or on several: a name with options, made by Client.lock(). Use it as a threading.Lock, or
+    as `with lock as hold:`.
+
+    Any number of threads may share it; each acquisition is a Hold of its own, and the methods of the lock mean the
+    newest one of the calling thread. Errors are subclasses of RedlockError.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _client: Client
+
+    _hold_type: Any = Hold
 
     def _check_on_lost(self, on_lost: Any) -> None:
         import inspect
@@ -58,153 +143,101 @@ class Lock(LockBase):
         if inspect.iscoroutinefunction(on_lost):
             raise TypeError(f"on_lost={on_lost!r} is async: use libredlock.aio, or a plain function")
 
-    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
+    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Union[Hold, Literal[False]]:
         limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        if self._renews:
-            self._unscoped()
-        ticket = Ticket()
-        try:
-            status = self._take(ticket, limit_ms)
-            if status == OK:
-                return True
-            if status != BUSY:
-                raise self._error(status)
-            leave(self._line, ticket)
-            return False
-        except BaseException:
-            self._abandon(ticket)
-            raise
+        hold: Any = self._take(limit_ms, False, False)
+        return hold  # type: ignore[no-any-return]
+
+    def take(self, blocking: bool = True, timeout: Seconds = -1) -> Hold:
+        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
+        hold: Hold = self._take(limit_ms, True, False)
+        return hold
 
     def release(self) -> None:
-        ticket = self._held_ticket(True)
-        client, handle, line, owner = self._client, self._handle, self._line, ticket.owner
+        hold = self._mine()
         try:
-            ticket.owner = LEAVING
-            if self._on_lost is not None:
-                self._unwatch()
-            status = client._release(handle)
-            if status == IN_FLIGHT:  # another thread is extending it
-                turn = Ticket()
-                try:
-                    self._wait_for_extensions(turn)
-                    status = client._release(handle)
-                finally:
-                    leave(self._extensions, turn)
-            if status != OK:
-                self._judge_release(status)
-            leave(line, ticket)
-        except BaseException:
-            self._abandon_release(ticket, owner)
-            raise
+            hold.release()
+        finally:
+            self._forget(hold)
 
     def extend(self, ttl: Optional[Seconds] = None) -> float:
-        argument = ttl_ms(ttl)
-        self._held_ticket(False)
-        ticket = Ticket()
-        try:
-            self._wait_for_extensions(ticket)
-            self._held_ticket(False)
-            status = self._client._drive(self._client, self._handle, EXTEND, argument)
-        finally:
-            leave(self._extensions, ticket)
-        if status == IN_FLIGHT:  # another thread is releasing it
-            raise self._not_held(lib.REDLOCK_STATE_FREE)
-        if status != OK:
-            raise self._extend_error(status, ttl)
-        return self.remaining
+        remaining: float = self._mine().extend(ttl)
+        return remaining
+
+    def expire(self, ttl: Optional[Seconds] = None) -> float:
+        remaining: float = self._mine().expire(ttl)
+        return remaining
 
     def downgrade(self, ttl: Optional[Seconds] = None) -> float:
-        ttl_ms(ttl)  # refuses what is not allowed
-        self._held_ticket(False)
-        self._alone(self._share)
-        return self.extend(ttl)
+        remaining: float = self._mine().downgrade(ttl)
+        return remaining
 
-    def detach(self) -> str:
-        ticket = Ticket()
-        try:
-            self._wait_for_extensions(ticket)
-            return self._detach()
-        finally:
-            leave(self._extensions, ticket)
-
-    def __enter__(self: AnyLock) -> AnyLock:
+    def __enter__(self) -> Hold:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
-        ticket = Ticket()
-        if self._renew is None and not self._renews:  # scoped forms renew, unless it was said otherwise
-            _set(self._handle, b"renew", b"true")
-            self._renews = True
-        try:
-            if self._line and _state(self._handle) == ADOPTED:
-                self.extend()
-                return self
-            status = self._take(ticket, BY_OPTION)
-            if status != OK:
-                raise self._refused(ticket, status)
-            return self
-        except BaseException:
-            self._abandon(ticket)
-            raise
+        hold: Hold = self._take(BY_OPTION, True, True)
+        self._begin_block(hold, key_of(calling_frame(1)))
+        return hold
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        """Releases the lock. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
-        if failure is None:
-            self.release()
-            return
+        """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
+        itself: then the loss is logged."""
+        hold = self._left(calling_frame(1), self._client._current())
         try:
-            self.release()
-        except RedlockError as loss:
-            note_loss(failure, loss)
+            hold._leave(failure)
+        finally:
+            self._forget(hold)
 
-    def _take(self, ticket: Ticket, limit_ms: int) -> int:
-        """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
+    def _take(self, limit_ms: int, raises: bool, is_block: bool) -> Any:
+        """The hold; False if others have the lock at the end of the wait, or Busy."""
         client = self._client
-        if self._generation != generation():
-            self._forked()
-        line = self._line
-        line.append(ticket)
-        if line[0] is not ticket:
-            left_ms = self._queue(ticket, limit_ms)
-            if left_ms is None:
-                return int(BUSY)
-            limit_ms = left_ms
-        status: int
-        if self._downgraded:
-            status = self._take_alone()
-            if status != OK:
-                return status
-        if client._greenlets is not None:
-            status = client._drive(client, self._handle, ACQUIRE, limit_ms)
-        else:  # as drive() does it, and with less on the way
-            status = _run(self._handle, ACQUIRE, limit_ms, SLICE_MS)
-            if status == PENDING:
-                status = wait(client, self._handle)
-        if status == OK:
-            ticket.owner = client._current()
-            if self._on_lost is not None:
-                self._watch()
-        return status
+        if self._is_reentrant:
+            hold = self._again(client._current())
+            if hold is not None:
+                return hold
+        if self._holds:
+            self._give_up(client._current())
+        hold = self._new(is_block)
+        try:
+            status = self._acquire(hold, limit_ms)
+            if status == OK:
+                self._granted(hold, client._current())
+                return hold
+            hold._has_ended = True
+            if status == BUSY and not raises:
+                self._refused = hold
+                return False
+            raise self._refusal(hold, status)
+        except BaseException:
+            self._abandon(hold)
+            raise
 
-    def _refused(self, ticket: Ticket, status: int) -> RedlockError:
-        """Why a block is not entered. Whoever is next in the line need not wait for the holder's name."""
-        failure = self._error(status, self._why_queued(ticket))
-        if self._is_unnamed(failure):
-            self._leave(ticket)
+    def _acquire(self, hold: Any, limit_ms: int) -> int:
+        client, handle = self._client, hold._handle
+        if client._greenlets is not None:
+            return client._drive(client, handle, ACQUIRE, limit_ms)
+        status: int = _run(handle, ACQUIRE, limit_ms, SLICE_MS)  # as drive() does it, and with less on the way
+        return wait(client, handle, self) if status == PENDING else status
+
+    def _refusal(self, hold: Any, status: int) -> RedlockError:
+        """Why a block is not entered."""
+        failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
+        if self._is_unnamed(hold, failure):
             failure.held_by = self._ask_who_holds()  # type: ignore[attr-defined]
         return failure
 
     def _ask_who_holds(self) -> Optional[Holder]:
         """Of several resources, of the first that is held."""
         until_ms = now_ms() + HOLDER_LIMIT_MS
-        for name in self._names():
+        for name in self._parts():
             if now_ms() >= until_ms:
                 return None
             try:
-                handle = Lock(self._client, name, {}, "status", None)._handle
+                handle = self._client._probe(name)._handle
             except Closed:
                 return None
             self._inspect(handle, until_ms)
@@ -225,76 +258,18 @@ class Lock(LockBase):
             lib.redlock_lock_cancel(handle)
             _wait(handle, SLICE_MS)
 
-    def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
-        """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
-        if self._is_first(ticket):
-            return limit_ms
-        if limit_ms == BY_OPTION:
-            limit_ms = self._wait_option_ms()
-        if limit_ms == 0:
-            return None
-        warn_if_a_loop_stops()
-        begin_ms = now_ms()
-        is_first = self._sleep(ticket, lambda: self._is_first(ticket), begin_ms + limit_ms if limit_ms > 0 else -1)
-        if self._client._is_leaving:
-            this_process.stay_if_leaving()
-            raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
-        if not is_first:
-            return None
-        return limit_ms if limit_ms < 0 else max(0, limit_ms - (now_ms() - begin_ms))
 
-    def _sleep(self, ticket: Ticket, is_over: Callable[[], bool], until_ms: int) -> bool:
-        """Until it is over, or the client is closed: True; False at the time until_ms, if that is not negative."""
-        client = self._client
-        client._is_patched()
-        turn = client._turn()
-        ticket.wake = lambda: _open(turn)
-        client._sleepers.add(ticket)
-        warn_ms = now_ms() + WARN_AFTER_MS
-        try:
-            while not is_over() and not client._is_leaving:
-                if now_ms() >= warn_ms:
-                    warn_ms = sys.maxsize
-                    self._warn_of_itself()
-                left_s = min(LOOK_AGAIN_S, self._until_expiry())
-                if until_ms >= 0:
-                    left_s = min(left_s, (until_ms - now_ms()) / 1000)
-                if left_s <= 0:
-                    return False
-                turn.acquire(timeout=left_s)
-        finally:
-            client._sleepers.discard(ticket)
-        return True
+class RLock(Lock):
+    """A re-entrant lock on one resource, made by Client.rlock(): the thread that holds it may take it again, and
+    releases it as often; blocks nest. Nothing is sent for that, and each acquisition gives the same hold.
 
-    def _wait_for_extensions(self, ticket: Ticket) -> None:
-        """One thread at a time extends, and a release waits for it. The caller has to leave the line."""
-        if self._generation != generation():
-            self._forked()
-        line = self._extensions
-        line.append(ticket)
-        if line[0] is not ticket:
-            self._sleep(ticket, lambda: line[0] is ticket, -1)
+    Whether it is renewed is decided by the outermost acquire() or block. If it is lost, an inner acquire() raises Lost,
+    and so does each release; then it may be taken again.
+    """
 
-    def _alone(self, call: Callable[[], None]) -> None:
-        """Calls it while no other thread extends the lock."""
-        turn = Ticket()
-        try:
-            self._wait_for_extensions(turn)
-            call()
-        finally:
-            leave(self._extensions, turn)
+    __slots__ = ("_given",)
 
-    def _watch(self) -> None:
-        """From now on on_lost is called."""
-        self._client._watched[id(self)] = ref(self)
-        notifier.wake()
+    _is_reentrant = True
 
-    def _unwatch(self) -> None:
-        self._client._watched.pop(id(self), None)
-
-
-def _open(turn: Any) -> None:
-    try:
-        turn.release()
-    except RuntimeError:
-        pass  # woken already
+    _given: Any
+    """The options that it was made with."""

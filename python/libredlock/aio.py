@@ -15,29 +15,26 @@ import itertools
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, Tuple, Type, TypeVar, Union, overload
 
-from ._base import ClientBase, Report
+from ._base import ClientBase, Report, in_memory, is_in_memory
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
 from ._election import options_of
-from ._line import AT_ONCE
+from ._hold import AT_ONCE
+from ._lock import shared
 from ._options import with_permits
-from ._queue import Ticket
-from ._reentrant import shared
-from ._task_election import Election, Term
-from ._task_lock import Lock
-from ._task_rlock import RLock
+from ._task_election import Election, Seat, Term
+from ._task_lock import Hold, Lock, RLock
 from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Resources, Unpack
 
 T = TypeVar("T")
 AnyClient = TypeVar("AnyClient", bound="Client")
 
-__all__ = ["Client", "Election", "Lock", "RLock", "Term"]
+__all__ = ["Client", "Election", "Hold", "Lock", "RLock", "Term"]
 
 OK = lib.REDLOCK_OK
 _start = lib.redlock_lock_start
-_cancel = lib.redlock_lock_cancel
 
-for _made in (Election, Lock, RLock, Term):
+for _made in (Election, Hold, Lock, RLock, Term):
     _made.__module__ = __name__  # as users import them
 
 
@@ -53,16 +50,22 @@ class Client(ClientBase):
     time in several threads. Raises InvalidOption or TypeError.
     """
 
-    # of lock(), adopt(), with_lock() and election(), and of rlock(); libredlock.otel has others
+    # of lock(), adopt() and with_lock(), of rlock() and of election(); libredlock.otel has others
     _lock_type: Any = Lock
     _rlock_type: Any = RLock
+    _seat_type: Any = Seat
+    _listens = True
+
+    def __new__(cls: Type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
+        kind: Any = in_memory("AsyncMemoryClient") if cls is Client and is_in_memory(nodes) else cls
+        made: AnyClient = object.__new__(kind)
+        return made
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
         self._bindings: Dict[asyncio.AbstractEventLoop, Binding] = {}
         self._binding: Optional[Binding] = None  # the one that was used last
-        self._pending: Dict[int, Tuple[asyncio.Future[int], Lock]] = {}
-        self._sleepers: Set[Ticket] = set()
+        self._pending: Dict[int, Tuple[asyncio.Future[int], Hold]] = {}
         self._tasks: Set[asyncio.Task[None]] = set()
         super().__init__(nodes, **options)
 
@@ -70,7 +73,7 @@ class Client(ClientBase):
         self,
         resource: Resources,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Lock:
@@ -81,7 +84,7 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> RLock:
@@ -97,7 +100,7 @@ class Client(ClientBase):
         count: Optional[int] = None,
         /,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Lock:
@@ -109,26 +112,25 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = True,
         **options: Unpack[LockOptions],
     ) -> Election:
-        return Election(self._lock_type(self, resource, options_of(options), "election", on_lost, cancel_on_lost))
+        return Election(self._seat_type(self, resource, options_of(options), "election", on_lost, cancel_on_lost))
 
     def adopt(
         self,
         resource: Resources,
         token: str,
         *,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
-    ) -> Lock:
-        lock: Lock = self._lock_type(self, resource, options, "adopt", on_lost, cancel_on_lost)
-        lock._adopt(token)
-        if on_lost is not None:
-            lock._watch()
-        return lock
+    ) -> Hold:
+        lock = self._lock_type(self, resource, options, "adopt", on_lost, cancel_on_lost)
+        hold: Hold = lock._adopt(token)
+        hold._belong(None if running_loop() is None else self._bind())
+        return hold
 
     @overload
     def with_lock(
@@ -136,7 +138,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Literal["raise"] = "raise",
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> AsyncDecorator: ...
@@ -147,7 +149,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Literal["skip"],
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> AsyncDecoratorOr[None]: ...
@@ -158,7 +160,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: T,
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> AsyncDecoratorOr[T]: ...
@@ -168,7 +170,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Any = "raise",
-        on_lost: Optional[Callable[[Lock], object]] = None,
+        on_lost: Optional[Callable[[Hold], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Any:
@@ -180,12 +182,11 @@ class Client(ClientBase):
         return AsyncDecorator(lock, resource, on_busy, options)  # type: ignore[arg-type]
 
     async def status(self, resource: Resource) -> Report:
-        lock = Lock(self, resource, {}, "status", None, False)
-        return self._report(lock, await self._run(lock, lib.REDLOCK_INSPECT, 0))
+        probe = self._probe(resource)
+        return self._report(probe, await self._run(probe, lib.REDLOCK_INSPECT, 0))
 
     async def check(self) -> Dict[str, Any]:
-        lock = Lock(self, "check", {}, "check", None, False)
-        await self._run(lock, lib.REDLOCK_INSPECT, 0)
+        await self._run(self._probe("check"), lib.REDLOCK_INSPECT, 0)
         return self.describe()
 
     async def bootstrap(
@@ -194,7 +195,7 @@ class Client(ClientBase):
         from ._bootstrap import bootstrap, mode_of
 
         mode = mode_of(new, yes, replace, dry)
-        lock = Lock(self, "bootstrap", {}, "bootstrap", None, False)  # keeps the core's client if this one is closed
+        probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
         handle, nodes = self._opened(), list(self._nodes)
 
         def run() -> List[Dict[str, Any]]:
@@ -202,15 +203,18 @@ class Client(ClientBase):
                 return bootstrap(handle, nodes, mode)
 
         told: List[Dict[str, Any]] = await in_thread(run)
-        del lock
+        del probe
         return told
 
     async def close(self) -> None:
         try:
             self._tell_the_last()
         finally:
+            held = self._watched_holds()
             self._cancel_all()
             handle = self._take_handle()
+            for hold in held:
+                hold._tell_if_lost()
         if handle and running_loop() is not None:
             await in_thread(lambda: lib.redlock_client_free(handle))
         else:
@@ -228,29 +232,38 @@ class Client(ClientBase):
         await self.close()
 
     def _begin(
-        self, lock: Lock, loop: asyncio.AbstractEventLoop, operation: int, argument: int
+        self, hold: Hold, loop: asyncio.AbstractEventLoop, operation: int, argument: int
     ) -> asyncio.Future[int]:
         """Starts an operation: the status at its end. Whoever awaits it no longer takes it out of those pending."""
-        pending, tag = self._pending, lock._tag
+        pending, tag = self._pending, hold._tag
         if not pending:  # what is alone gains nothing by leaving with others in the loop's next turn
             operation |= AT_ONCE
         ended: asyncio.Future[int] = loop.create_future()
-        pending[tag] = ended, lock  # before its end, which another loop may find
-        status = _start(lock._handle, operation, argument)
+        if tag in pending:
+            ended.set_result(lib.REDLOCK_IN_FLIGHT)
+            return ended
+        pending[tag] = ended, hold  # before its end, which another loop may find
+        status = _start(hold._handle, operation, argument)
         if status != OK:
             del pending[tag]
             ended.set_result(status)
         return ended
 
-    async def _run(self, lock: Lock, operation: int, argument: int) -> int:
+    async def _run(self, hold: Hold, operation: int, argument: int) -> int:
         """Starts an operation and awaits its end: its status."""
+        ended = self._begin(hold, self._bind().loop, operation, argument)
         try:
-            return await self._begin(lock, self._bind().loop, operation, argument)
+            return await ended
         except BaseException:
-            self._pending.pop(lock._tag, None)
-            _cancel(lock._handle)
-            self._process()
+            known = self._pending.get(hold._tag)
+            if known is not None and known[0] is ended:
+                self._pending.pop(hold._tag, None)
+                hold._cancel_of(hold._handle)
+                self._process()
             raise
+
+    def _probe(self, resource: Any) -> Any:
+        return Lock(self, resource, {}, "status", None, False)._new_probe()
 
     def _current(self) -> object:
         loop = running_loop()
@@ -267,12 +280,16 @@ class Client(ClientBase):
         binding = self._bindings.get(loop)
         if binding is None:
             with self._mutex:
-                for other in list(self._bindings.values()):
-                    if other.loop.is_closed():
-                        self._unbind(other)
+                self._unbind_closed()
                 binding = self._bindings[loop] = Binding(self, loop)
         self._binding = binding
         return binding
+
+    def _unbind_closed(self) -> None:
+        """Of loops that were closed and told nobody: others may wait for what their tasks hold."""
+        for binding in list(self._bindings.values()):
+            if binding.loop.is_closed():
+                self._unbind(binding)
 
     def _unbind(self, binding: Binding) -> None:
         """The event loop ends: locks held by its tasks can no longer be released, nor their operations awaited."""
@@ -285,22 +302,22 @@ class Client(ClientBase):
             for tag, (ended, _) in list(self._pending.items()):
                 if ended.get_loop() is binding.loop and self._pending.pop(tag, None) is not None:
                     settle(ended, lib.REDLOCK_CANCELLED)
-            count = binding.release_all()
-        if count:
+            taken = binding.take_holds()
+        if taken:
             import warnings
 
-            words = f"{count} locks were held by tasks of {binding.loop!r} when it ended; they are released"
+            words = f"{len(taken)} locks were held by tasks of {binding.loop!r} when it ended; they are released"
             warnings.warn(words, ResourceWarning, source=self, stacklevel=2)
+        for hold in taken:
+            hold._tell_if_lost()
 
     def _cancel_all(self) -> None:
         with self._mutex:
             self._is_open = False
             while self._pending:
-                _, (ended, lock) = self._pending.popitem()
-                _cancel(lock._handle)
+                _, (ended, hold) = self._pending.popitem()
+                hold._cancel_of(hold._handle)
                 settle(ended, lib.REDLOCK_CANCELLED)
-            for ticket in list(self._sleepers):
-                ticket.wake()
 
     def _take_handle(self) -> Any:
         with self._mutex:
@@ -311,7 +328,7 @@ class Client(ClientBase):
 
     def _forked(self) -> None:
         super()._forked()  # the selectors of the parent's loops are shared, so nothing is taken out of them
-        self._bindings, self._binding, self._pending, self._sleepers = {}, None, {}, set()
+        self._bindings, self._binding, self._pending = {}, None, {}
 
     def __del__(self) -> None:
         if not self._handle:

@@ -13,28 +13,24 @@ import functools
 import logging
 import time
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Dict, Iterator, List, Optional, Type, TypeVar, Union
+from typing import Any, Dict, Iterator, Optional, Union
 
 from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
-from . import __version__, _client, _thread_election, _thread_lock, _thread_rlock, aio
-from ._core import lib
+from . import __version__, _client, _task_election, _thread_election, _thread_lock, aio
 from ._errors import Lost, RedlockError, Status
+from ._hold import HoldBase
 from ._lock import LockBase
 from ._native import text
 from ._observed import Observed, observed_by
 from ._options import BY_OPTION
-from ._queue import Ticket, first
 from .types import Seconds
 
 __all__ = ["instrument", "uninstrument"]
 
 AnyClient = Union[_client.Client, aio.Client]
-AnyTracedLock = TypeVar("AnyTracedLock", bound="TracedLock")
-AnyAsyncTracedLock = TypeVar("AnyAsyncTracedLock", bound="AsyncTracedLock")
 
 log = logging.getLogger("libredlock")
 
@@ -88,21 +84,45 @@ def _end(span: Span, at_ns: Optional[int] = None) -> None:
         log.exception("a span could not be ended")
 
 
-class Hold:
-    """The span of a body, which is the current one in it."""
+class Current(trace.NonRecordingSpan):
+    """The span of a body as the current one. A block may be left in another thread or task than it was entered in,
+    which cannot take it off there: when it has ended, it stands for the span around it."""
 
-    def __init__(self, tracer: trace.Tracer, owner: object, attributes: Dict[str, Any]) -> None:
-        self.owner = owner
+    def __init__(self, span: Span, around: Span) -> None:
+        super().__init__(span.get_span_context())
+        self.span, self.around = span, around
+
+    def get_span_context(self) -> trace.SpanContext:
+        return self.span.get_span_context()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.span, name)
+
+
+def _delegated(name: str) -> Any:
+    return lambda self, *arguments, **keywords: getattr(self.span, name)(*arguments, **keywords)
+
+
+for _name in "add_event end is_recording record_exception set_attribute set_attributes set_status update_name".split():
+    setattr(Current, _name, _delegated(_name))
+
+
+class Body:
+    """A block's span, which is the current one in it. It belongs to the hold."""
+
+    def __init__(self, tracer: trace.Tracer, attributes: Dict[str, Any]) -> None:
         self.span = _started(tracer, "redlock.hold", attributes, SpanKind.INTERNAL)
-        self._token = context.attach(trace.set_span_in_context(self.span))
+        self._current = Current(self.span, trace.get_current_span())
+        self._token = context.attach(trace.set_span_in_context(self._current))
         self._ended_ns: Optional[int] = None
         self._is_lost = False
 
     def leave(self, failure: Optional[BaseException]) -> None:
         """The body has ended; how the release goes can still be told."""
         self._ended_ns = time.time_ns()
-        if trace.get_current_span() is self.span:  # a generator may be closed in another context
+        if trace.get_current_span() is self._current:
             context.detach(self._token)
+        self._current.span = self._current.around
         if isinstance(failure, Exception):
             self.span.record_exception(failure)
             self.span.set_status(StatusCode.ERROR, f"{type(failure).__name__}: {failure}")
@@ -121,19 +141,20 @@ class Hold:
         _end(self.span, self._ended_ns)
 
 
-class Traced(LockBase):
-    """What the locks of instrumented clients have in common: all that does no I/O."""
+class Traced(HoldBase):
+    """What the holds of instrumented clients have in common: all that does no I/O."""
 
-    def _trace(self, tracer: trace.Tracer, shared: Dict[str, str]) -> None:
-        self._tracer, self._shared = tracer, shared
-        self._bodies: List[Hold] = []
+    _tracer: trace.Tracer
+    _shared: Dict[str, str]
+    _section: Optional[Body] = None
 
     def _attributes(self) -> Dict[str, Any]:
-        names = (one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in self._names())
+        parts = self._resource if isinstance(self._resource, tuple) else (self._resource,)
+        names = (one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in parts)
         return {"redlock.resource": ", ".join(names), **self._shared}
 
     def _ttl_ms(self) -> Dict[str, int]:
-        return {"redlock.ttl_ms": int(text(lib.redlock_lock_get, self._handle, b"ttl_ms"))}
+        return {"redlock.ttl_ms": int(text(self._get_of, self._handle, b"ttl_ms"))}
 
     @contextmanager
     def _span(self, name: str, attributes: Dict[str, Any]) -> Iterator[Span]:
@@ -146,7 +167,8 @@ class Traced(LockBase):
             span.set_attribute("redlock.status", failure.status.name)
             if isinstance(failure, Lost):
                 span.set_attribute("redlock.loss", failure.reason)
-                self._lose(failure)
+                if self._section is not None:
+                    self._section.lose(failure)
             raise
         except Exception:
             raise
@@ -157,21 +179,22 @@ class Traced(LockBase):
             _end(span)
 
     @contextmanager
-    def _acquire_span(self, ticket: Ticket, limit_ms: int) -> Iterator[List[int]]:
-        """The operation puts its status into the list."""
+    def _acquire_span(self, limit_ms: int) -> Iterator[Any]:
+        """The operation tells its status."""
         wait_ms = self._wait_option_ms() if limit_ms == BY_OPTION else limit_ms
         waits = {"redlock.wait_ms": wait_ms} if wait_ms >= 0 else {}
         with self._span("redlock.acquire", {**self._ttl_ms(), **waits}) as span:
-            came_to: List[int] = []
-            yield came_to
-            status = Status(came_to[0])
-            span.set_attribute("redlock.status", status.name)
-            if first(self._line) is ticket:  # else it stood behind others of this process all the time
+
+            def came_to(status: int) -> int:
+                span.set_attribute("redlock.status", Status(status).name)
                 span.set_attribute("redlock.attempts", self.attempts)
-            if status == Status.OK and self.fence is not None:
-                span.set_attribute("redlock.fence", self.fence)
-            if status not in (Status.OK, Status.BUSY):
-                span.set_status(StatusCode.ERROR, text(lib.redlock_lock_message, self._handle))
+                if status == Status.OK and self.fence is not None:
+                    span.set_attribute("redlock.fence", self.fence)
+                if status not in (Status.OK, Status.BUSY):
+                    span.set_status(StatusCode.ERROR, str(self._error(status)))
+                return status
+
+            yield came_to
 
     @contextmanager
     def _extend_span(self, ttl: Optional[Seconds]) -> Iterator[None]:
@@ -182,72 +205,45 @@ class Traced(LockBase):
 
     @contextmanager
     def _release_span(self) -> Iterator[None]:
+        if self._count > 1:  # it sends nothing
+            yield
+            return
         with self._span("redlock.release", {}) as span:
             yield
             span.set_attribute("redlock.status", "OK")
 
-    # ---- the hold ---------------------------------------------------------------------------------------------------
+    def _enter_body(self) -> None:
+        if self._section is None:
+            attributes = {**self._attributes(), **self._ttl_ms()}
+            if self.fence is not None:
+                attributes["redlock.fence"] = self.fence
+            self._section = Body(self._tracer, attributes)
+            if self._section.span.is_recording():
+                self._watch()
+        super()._enter_body()
 
-    def _begin_hold(self) -> None:
-        try:
-            self._begin_body()
-        except BaseException:  # of a signal handler, for example: the block does not begin
-            ticket = first(self._line)
-            if ticket is not None:
-                self._abandon(ticket)
-            raise
-
-    def _begin_body(self) -> None:
-        attributes = {**self._attributes(), **self._ttl_ms()}
-        if self.fence is not None:
-            attributes["redlock.fence"] = self.fence
-        body = Hold(self._tracer, self._client._current(), attributes)
-        self._bodies.append(body)
-        if body.span.is_recording():
-            self._watch()
-
-    def _leave_hold(self, failure: Optional[BaseException]) -> Optional[Hold]:
-        me = self._client._current()
-        for body in reversed(self._bodies):
-            if body.owner == me:
-                body.leave(failure)
-                return body
-        return None
-
-    def _end_hold(self, body: Optional[Hold]) -> None:
-        if body is None:
+    @contextmanager
+    def _leaving(self, failure: Optional[BaseException]) -> Iterator[None]:
+        """Around the release at the end of a block."""
+        section, is_last = self._section, self._count == 1
+        if section is None or not is_last:
+            yield
             return
-        self._bodies.remove(body)
-        if not self._bodies and self._on_lost is None:
+        try:
+            section.leave(failure)
+            yield
+        finally:
             self._unwatch()
-        body.end()
-
-    def _lose(self, loss: Lost) -> None:
-        """Whoever calls has lost the lock."""
-        me = self._client._current()
-        for body in list(self._bodies):
-            if body.owner == me:
-                body.lose(loss)
+            section.end()
 
     def _tell_if_lost(self) -> None:
-        if self.lost:
-            loss = self._lost()
-            for body in list(self._bodies):
-                body.lose(loss)
+        if self._section is not None and self.lost:
+            self._section.lose(self._lost())
         super()._tell_if_lost()
 
 
-class TracedLock(Traced, _thread_lock.Lock):
-    """A lock of an instrumented client."""
-
-    def __init__(self, tracer: trace.Tracer, shared: Dict[str, str], *arguments: Any) -> None:
-        self._trace(tracer, shared)
-        super().__init__(*arguments)
-
-    def _take(self, ticket: Ticket, limit_ms: int) -> int:
-        with self._acquire_span(ticket, limit_ms) as came_to:
-            came_to.append(super()._take(ticket, limit_ms))
-        return came_to[0]
+class TracedHold(Traced, _thread_lock.Hold):
+    """A hold of an instrumented client."""
 
     def extend(self, ttl: Optional[Seconds] = None) -> float:
         with self._extend_span(ttl):
@@ -257,46 +253,17 @@ class TracedLock(Traced, _thread_lock.Lock):
         with self._release_span():
             super().release()
 
-    def __enter__(self: AnyTracedLock) -> AnyTracedLock:
-        super().__enter__()
-        self._begin_hold()
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        body = None
-        try:
-            body = self._leave_hold(failure)
-        finally:
-            try:
-                super().__exit__(kind, failure, trace)
-            finally:
-                self._end_hold(body)
+    def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+        with self._leaving(failure):
+            return super()._leave(failure)
 
 
-class TracedSeat(TracedLock, _thread_election.Seat):
-    """The lock of a candidate."""
+class TracedTerm(TracedHold, _thread_election.Term):
+    """A term of a leader."""
 
 
-class TracedRLock(_thread_rlock.RLock, TracedLock):
-    """A re-entrant lock: its outermost section is traced."""
-
-    def _leave_hold(self, failure: Optional[BaseException]) -> Optional[Hold]:
-        return None if self._inner else super()._leave_hold(failure)
-
-
-class AsyncTracedLock(Traced, aio.Lock):
-    """A lock of an instrumented client of libredlock.aio."""
-
-    def __init__(self, tracer: trace.Tracer, shared: Dict[str, str], *arguments: Any) -> None:
-        self._trace(tracer, shared)
-        super().__init__(*arguments)
-
-    async def _take(self, ticket: Ticket, limit_ms: int) -> int:
-        with self._acquire_span(ticket, limit_ms) as came_to:
-            came_to.append(await super()._take(ticket, limit_ms))
-        return came_to[0]
+class AsyncTracedHold(Traced, aio.Hold):
+    """A hold of an instrumented client of libredlock.aio."""
 
     async def extend(self, ttl: Optional[Seconds] = None) -> float:
         with self._extend_span(ttl):
@@ -306,27 +273,67 @@ class AsyncTracedLock(Traced, aio.Lock):
         with self._release_span():
             await super().release()
 
-    async def __aenter__(self: AnyAsyncTracedLock) -> AnyAsyncTracedLock:
-        await super().__aenter__()
-        self._begin_hold()
-        return self
+    async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+        with self._leaving(failure):
+            return await super()._leave(failure)
 
-    async def __aexit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        body = None
-        try:
-            body = self._leave_hold(failure)
-        finally:
-            try:
-                await super().__aexit__(kind, failure, trace)
-            finally:
-                self._end_hold(body)
+
+class AsyncTracedTerm(AsyncTracedHold, aio.Term):
+    """A term of a leader."""
+
+
+class TracedLocks(LockBase):
+    """Makes holds that are traced."""
+
+    def __init__(self, tracer: trace.Tracer, shared: Dict[str, str], *arguments: Any) -> None:
+        self._tracer, self._shared = tracer, shared
+        super().__init__(*arguments)
+
+    def _new(self, is_block: bool = False) -> Any:
+        hold = super()._new(is_block)
+        hold._tracer, hold._shared = self._tracer, self._shared
+        return hold
+
+
+class TracedLock(TracedLocks, _thread_lock.Lock):
+    """A lock of an instrumented client."""
+
+    _hold_type = TracedHold
+
+    def _acquire(self, hold: Any, limit_ms: int) -> int:
+        with hold._acquire_span(limit_ms) as came_to:
+            return int(came_to(super()._acquire(hold, limit_ms)))
+
+
+class TracedRLock(_thread_lock.RLock, TracedLock):
+    """A re-entrant lock: its outermost section is traced."""
+
+
+class TracedSeat(TracedLock, _thread_election.Seat):
+    """The lock of an election."""
+
+    _hold_type = TracedTerm
+
+
+class AsyncTracedLock(TracedLocks, aio.Lock):
+    """A lock of an instrumented client of libredlock.aio."""
+
+    _hold_type = AsyncTracedHold
+
+    async def _acquire(self, hold: Any, limit_ms: int, binding: Any) -> int:
+        with hold._acquire_span(limit_ms) as came_to:
+            return int(came_to(await super()._acquire(hold, limit_ms, binding)))
 
 
 class AsyncTracedRLock(aio.RLock, AsyncTracedLock):
     """A re-entrant lock of libredlock.aio."""
 
 
+class AsyncTracedSeat(AsyncTracedLock, _task_election.Seat):
+    """The lock of an election in libredlock.aio."""
+
+    _hold_type = AsyncTracedTerm
+
+
 _KINDS = {"_lock_type": TracedLock, "_rlock_type": TracedRLock, "_seat_type": TracedSeat}
-_AIO_KINDS = {"_lock_type": AsyncTracedLock, "_rlock_type": AsyncTracedRLock}
+_AIO_KINDS = {"_lock_type": AsyncTracedLock, "_rlock_type": AsyncTracedRLock, "_seat_type": AsyncTracedSeat}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import AsyncIterator, Dict, Iterator, List, Optional
+from typing import AsyncIterator, Dict, Iterator, List
 
 import libredlock
 from libredlock import aio
@@ -17,17 +17,20 @@ class Order:
 
 def synchronous() -> None:
     with libredlock.Client(ttl=10, wait=5, retry_delay=0.1, node_timeout="auto") as client:
-        with client.lock("orders:42", ttl=timedelta(seconds=5)) as lock:
-            token: Optional[str] = lock.token
-            left: float = lock.remaining
-            votes: Dict[str, libredlock.Vote] = lock.votes
+        lock: libredlock.Lock = client.lock("orders:42", ttl=timedelta(seconds=5))
+        with lock as hold:
+            token: str = hold.token
+            left: float = hold.remaining
+            votes: Dict[str, libredlock.Vote] = hold.votes
             assert token and left and len(votes) == 5
-            longer: float = lock.extend(8)
+            longer: float = hold.extend(8)
             assert longer > 0
-            lock.check()
-        got: bool = lock.acquire(timeout=0.5)
+            hold.check()
+        got = lock.acquire(timeout=0.5)
         assert got
-        client.adopt("orders:42", lock.detach()).release()
+        client.adopt("orders:42", got.detach()).release()
+        taken: libredlock.Hold = lock.take()
+        taken.release()
         report: libredlock.Report = client.status("orders:42")
         assert report.verdict == "free"
         events: List[Dict[str, object]] = list(client.events())
@@ -43,7 +46,7 @@ def synchronous() -> None:
 
         number: int = handle(Order(7), dry=True)
         assert number == 7 and list(numbers()) == [0, 1, 2]
-        lost: List[libredlock.Lock] = []
+        lost: List[libredlock.Hold] = []
         with client.lock("orders:42", on_lost=lost.append):
             pass
         try:
@@ -56,12 +59,13 @@ def synchronous() -> None:
 
 async def asynchronous() -> None:
     async with aio.Client(wait=5) as client:
-        async with client.lock("orders:42", cancel_on_lost=True) as lock:
-            await lock.extend(timedelta(seconds=5))
-            lock.check()
-        got: bool = await lock.acquire(blocking=False)
+        lock: aio.Lock = client.lock("orders:42", cancel_on_lost=True)
+        async with lock as hold:
+            await hold.extend(timedelta(seconds=5))
+            hold.check()
+        got = await lock.acquire(timeout=0.5)
         assert got
-        await client.adopt("orders:42", lock.detach()).release()
+        await client.adopt("orders:42", got.detach()).release()
         report: libredlock.Report = await client.status("orders:42")
         assert report.remaining is None
 

@@ -53,7 +53,7 @@ def test_the_timeout_covers_the_queue(on_client):
         assert await lock.acquire(timeout=0.05) is False
         assert await lock.acquire(blocking=False) is False
         await lock.release()
-        assert await lock.acquire(blocking=False) is True
+        assert await lock.acquire(blocking=False)
         await lock.release()
 
     on_client(body)
@@ -87,16 +87,13 @@ def test_a_lock_whose_lease_has_ended_can_be_taken_again(on_client, nodes):
         lock, holds = client.lock("r", **lapsing(2)), 0
         while holds < 3:
             try:
-                assert await lock.acquire(blocking=False) is True
+                assert await lock.acquire(blocking=False)
             except (libredlock.NoQuorum, libredlock.TimedOut):  # the machine was late
                 continue
             holds += 1
             await until(lambda: lock.lost)
         async with lock:
             lock.check()
-        for _ in range(3):
-            with pytest.raises(libredlock.Lost, match="'r' was lost"):
-                await lock.release()
         with pytest.raises(libredlock.NotHeld):
             await lock.release()
 
@@ -121,7 +118,7 @@ def test_a_task_that_waits_gets_a_lock_whose_lease_has_ended(on_client, nodes):
         await in_turn.wait()
         assert lock.lost and not lock.owned() and lock.remaining == 0
         for call in (lock.extend, lock.release):
-            with pytest.raises(libredlock.Lost, match="acquired again since"):
+            with pytest.raises(libredlock.Lost, match="its lease expired"):
                 await call()
         done.set()
         await task

@@ -172,8 +172,9 @@ def test_a_closed_loop_does_not_poison_the_client(nodes):
     async def use():
         assert await busy.acquire(timeout=20)
         assert busy.token != token and not left.locked()
-        with pytest.raises(libredlock.NotHeld):
+        with pytest.raises(libredlock.Lost) as caught:
             await left.release()
+        assert caught.value.reason == "closed"
         await busy.release()
         async with left:
             left.check()

@@ -140,7 +140,7 @@ def test_stop_ends_a_wait(client, other):
     with other.lock("scheduler"):
         election = client.election("scheduler")
         waiting = in_thread(lambda: list(election))
-        eventually(lambda: election._lock.attempts > 0)
+        eventually(lambda: client.describe()["waiting"])
         election.stop()
         waiting.join(60)
         assert not waiting.is_alive()
@@ -152,8 +152,8 @@ def test_stop_before_the_wait_has_begun_ends_it(client, other, monkeypatch):
     election.stop()
     assert list(election) == []
     late = client.election("scheduler")
-    take = Seat._take
-    monkeypatch.setattr(Seat, "_take", lambda *arguments: (late.stop(), take(*arguments))[1])
+    acquire = Seat._acquire
+    monkeypatch.setattr(Seat, "_acquire", lambda *arguments: (late.stop(), acquire(*arguments))[1])
     with other.lock("scheduler"):
         waiting = in_thread(lambda: list(late))
         waiting.join(60)
@@ -165,7 +165,7 @@ def test_stop_in_a_signal_handler_ends_the_wait(client, other):
     before = signal.signal(signal.SIGUSR1, lambda *_: election.stop())
     try:
         with other.lock("scheduler"):
-            in_thread(lambda: (eventually(lambda: election._lock.attempts > 0),
+            in_thread(lambda: (eventually(lambda: client.describe()["waiting"]),
                                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)))
             assert list(election) == []
     finally:
@@ -177,7 +177,7 @@ def test_close_ends_a_wait(nodes, other):
     election = closing.election("scheduler")
     with other.lock("scheduler"):
         waiting = in_thread(lambda: list(election))
-        eventually(lambda: election._lock.attempts > 0)
+        eventually(lambda: closing.describe()["waiting"])
         closing.close()
         waiting.join(60)
         assert not waiting.is_alive()
@@ -274,7 +274,7 @@ def test_tasks_stand_by(on_client, nodes):
         async for term in first:
             async with term:
                 waiting = asyncio.create_task(stand())
-                await until(lambda: second._lock.attempts or second._lock._line)
+                await until(lambda: client.describe()["waiting"])
                 assert not waiting.done()
                 second.stop()
                 assert await waiting == []
@@ -336,7 +336,7 @@ def test_close_ends_the_loop(run, nodes, other):
 
         with other.lock("scheduler"):
             task = asyncio.create_task(stand())
-            await until(lambda: election._lock._line)
+            await until(lambda: client.describe()["waiting"])
             await client.close()
             assert await task == []
 

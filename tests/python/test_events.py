@@ -77,16 +77,16 @@ def test_asyncio_logs_by_itself(nodes, run, records):
 
 
 def test_on_lost_is_called_once_at_the_loss(client, nodes):
-    lost = []
+    lost, holds = [], []
     lock = client.lock("r", **lapsing(0.4), on_lost=lost.append)
     other = client.lock("other", ttl=20, on_lost=lost.append)
     other.acquire()
     for count in (1, 2):
-        lock.acquire()
+        holds.append(lock.acquire())
         eventually(lambda: len(lost) == count, 30)
         with pytest.raises(libredlock.Lost):
             lock.release()
-    assert lost == [lock, lock]
+    assert lost == holds
     other.release()
     nodes.no_keys()
 
@@ -127,8 +127,8 @@ def test_on_lost_in_asyncio_is_called_by_the_loop(nodes, run):
         async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
             lost = asyncio.get_running_loop().create_future()
             lock = client.lock("r", **lapsing(0.4), on_lost=lost.set_result)
-            await lock.acquire()
-            assert await lost is lock
+            hold = await lock.acquire()
+            assert await lost is hold
             with pytest.raises(libredlock.Lost):
                 await lock.release()
 
@@ -246,8 +246,8 @@ def test_an_async_on_lost_is_awaited(nodes, run, caplog):
                 raise KeyError("mine")
 
             lock = client.lock("r", **lapsing(0.4), on_lost=on_lost)
-            await lock.acquire()
-            assert await lost is lock
+            hold = await lock.acquire()
+            assert await lost is hold
             await asyncio.sleep(0)
 
     run(main())
@@ -272,7 +272,7 @@ begin, failures = threading.Barrier(20), []
 threading.excepthook = lambda failure: failures.append(failure)
 def work(client):
     begin.wait()
-    client.lock("r").owned()
+    client.lock(str(id(client))).acquire().release()
 threads = [threading.Thread(target=work, args=(client,)) for client in clients]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -289,7 +289,7 @@ import libredlock
 from libredlock.testing import eventually
 for _ in range(3):
     with libredlock.Client(**{GENEROUS_TIMEOUTS}) as client, libredlock.Client(**{GENEROUS_TIMEOUTS}) as other:
-        client.lock("r").owned(), other.lock("r").owned()
+        client.lock("r").acquire(), other.lock("s").acquire()
         assert threading.active_count() == 2
     eventually(lambda: threading.active_count() == 1, 30)
 """

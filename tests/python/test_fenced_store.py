@@ -75,4 +75,4 @@ def test_without_the_option_there_is_no_number(client):
         assert lock.fence is None
     with client.lock("numbered", fence=True) as lock:
         assert lock.fence > 0
-    assert isinstance(lock, libredlock.Lock)
+    assert isinstance(lock, libredlock.Hold)

@@ -196,12 +196,12 @@ def test_greenlets_are_notified_of_losses(greenlets, nodes):
         logging.getLogger("libredlock").addHandler(Told())
         lost = []
         lock = client.lock("r", ttl=0.3, node_timeout=0.05, on_lost=lost.append)
-        lock.acquire()
+        hold = lock.acquire()
         for _ in range(2000):
             if lost and "lost" in told:
                 break
             sleep(0.01)
-        print(lost == [lock], told)
+        print(lost == [hold], told)
         """
     )
     assert said == (0, "True ['lost']", "")

@@ -115,7 +115,7 @@ def test_nodes_that_are_refused_are_left_alone(make_cluster):
 def test_a_command_is_run_with_nodes(flags, verdict):
     job = (
         "import libredlock\n"
-        "try: print(libredlock.Client(node_timeout=2).lock('r').acquire(timeout=0))\n"
+        "try: print(bool(libredlock.Client(node_timeout=2).lock('r').acquire(timeout=0)))\n"
         "except libredlock.RedlockError as error: print(type(error).__name__)"
     )
     kit = [sys.executable, "-m", "libredlock.testing", "-n", "3", *flags, "--exec", sys.executable, "-c", job]

@@ -19,12 +19,12 @@ def public(kind):
 def test_they_have_what_the_real_ones_have():
     own = {"lose", "pass_time", "set_reachable"}
     for memory, real in ((MemoryClient, libredlock.Client), (AsyncMemoryClient, aio.Client)):
-        assert public(memory) - own == public(real) - {"closed"}
-        for name in public(real) - {"closed"}:
+        assert public(memory) - own == public(real)
+        for name in public(real):
             both = getattr(memory, name), getattr(real, name)
             assert len(set(map(inspect.iscoroutinefunction, both))) == 1
         lock, real_lock = memory().lock("r"), real("redis://127.0.0.1:1").lock("r")
-        assert public(lock) == public(real_lock)
+        assert public(lock) == public(real_lock) and isinstance(lock, type(real_lock))
 
 
 @pytest.fixture(params=["memory", "nodes"])
@@ -65,16 +65,16 @@ def test_a_program_sees_no_difference(any_client):
 def test_losses_are_made():
     client, lost = MemoryClient(ttl=10), []
     with pytest.raises(libredlock.Lost) as caught:
-        with client.lock("r", on_lost=lost.append) as lock:
+        with client.lock("r", on_lost=lost.append) as hold:
             client.pass_time(100)
-            lock.check()  # it is renewed
+            hold.check()  # it is renewed
             client.lose("r")
-            assert lock.lost and lost == [lock]
+            assert hold.lost and lost == [hold]
     assert caught.value.reason == "gone"
     plain = client.lock("r", on_lost=lost.append)
-    plain.acquire()
+    late = plain.acquire()
     client.pass_time(11)
-    assert plain.lost and lost == [lock, plain] and client.lock("r").acquire(blocking=False)
+    assert plain.lost and lost == [hold, late] and client.lock("r").acquire(blocking=False)
     client.set_reachable(False)
     with pytest.raises(libredlock.NoQuorum, match="unreachable"):
         client.lock("s").acquire()
@@ -92,7 +92,7 @@ def test_threads_exclude_each_other_in_order():
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
     for number, thread in enumerate(threads, 1):
         thread.start()
-        eventually(lambda number=number: len(client.store.waiters[b"r"]) == number, 30)
+        eventually(lambda number=number: len(client.store.waiting) == number, 30)
     with client.store.mutex:  # before anybody has woken
         held.release()
         assert not client.lock("r").acquire(blocking=False)
@@ -140,13 +140,14 @@ def test_cancellation_in_asyncio_leaves_the_lock_free(run):
 
 def test_close_cancels_waiters():
     client = MemoryClient()
-    client.lock("r").acquire()
+    held = client.lock("r").acquire()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.lock("r").acquire)
-        eventually(lambda: client.store.waiters[b"r"], 30)
+        eventually(lambda: client.store.waiting, 30)
         client.close()
         with pytest.raises(libredlock.Cancelled):
             waiting.result(30)
+    assert held.lost and held.loss == "closed"
 
 
 def test_an_rlock_nests_and_only_its_thread_releases_it(any_client):
@@ -154,7 +155,7 @@ def test_an_rlock_nests_and_only_its_thread_releases_it(any_client):
     assert any_client.rlock("tree") is tree
     with tree:
         with tree:
-            assert tree.acquire() is True
+            assert tree.acquire()
             tree.release()
         assert tree.owned() and not any_client.lock("tree").acquire(blocking=False)
         refused = []
@@ -230,3 +231,47 @@ def test_tasks_take_it_again_and_lead(run):
         assert len(terms) == 2
 
     run(body())
+
+
+def test_all_kinds_are_there(any_client):
+    gpu = any_client.semaphore("gpu", 2)
+    with gpu as one, gpu as two:
+        assert {one.slot, two.slot} == {0, 1}
+        assert gpu.acquire(blocking=False) is False and gpu.refused.votes
+    doc = any_client.lock("doc", shared=True)
+    with doc, doc:
+        assert any_client.status("doc").held_by.readers == 2
+        assert any_client.lock("doc").acquire(blocking=False) is False
+    with any_client.lock(["a", "b"], wait=10):
+        assert any_client.status("b").held
+        assert any_client.lock("b").acquire(blocking=False) is False
+    with any_client.lock("w", ttl=8, wait=10, max_extensions=2) as writer:
+        assert writer.downgrade() > 0 and any_client.status("w").verdict == "shared"
+        writer.extend()
+        with pytest.raises(libredlock.Limit):
+            writer.extend()
+    with pytest.raises(libredlock.InvalidOption, match="above max_ttl"):
+        any_client.lock("w", ttl=86_000)
+
+
+def test_on_lost_is_called_at_the_end_of_a_lease(run):
+    lost = []
+    hold = MemoryClient().lock("r", ttl=0.05, on_lost=lost.append).acquire()
+    eventually(lambda: lost == [hold])
+
+    async def main():
+        told = asyncio.get_running_loop().create_future()
+        kept = await AsyncMemoryClient().lock("r", ttl=0.05, on_lost=told.set_result).acquire()
+        assert await asyncio.wait_for(told, 30) is kept
+
+    run(main())
+
+
+def test_a_client_at_import_may_be_in_memory(monkeypatch):
+    one, two = libredlock.Client("memory://", ttl=5), aio.Client("memory://")
+    assert isinstance(one, MemoryClient) and isinstance(two, AsyncMemoryClient)
+    with one.lock("r"):
+        assert asyncio.run(two.lock("r").acquire(blocking=False)) is False
+    monkeypatch.setenv("REDLOCK_NODES", "memory://")
+    with libredlock.Client() as client, client.lock("r"):
+        assert one.status("r").held

@@ -35,9 +35,9 @@ def test_acquisitions_waits_and_holds_are_counted(nodes, client):
     lock, quick, at_once = client.lock("r"), 0, 0
     for _ in range(3):
         begun_s = time.monotonic()
-        lock.acquire()
+        hold = lock.acquire()
         lock.release()
-        at_once += lock.attempts == 1
+        at_once += hold.attempts == 1
         quick += time.monotonic() - begun_s < 0.25
     with client.lock("s") as held:
         at_once += held.attempts == 1

@@ -35,21 +35,21 @@ class Model(RuleBasedStateMachine):
         options = {"ttl": LONG, **GENEROUS_TIMEOUTS}
         self.clients = {name: connected(libredlock.Client(self.nodes.urls, **options)) for name in CLIENTS}
         self.locks = {(c, r): self.clients[c].lock(r) for c in CLIENTS for r in RESOURCES}
-        self.holder = {}
+        self.holder, self.adopted = {}, {}
         self.dead = None
 
     @rule(client=whose, resource=what)
     def acquire(self, client, resource):
         lock = self.locks[client, resource]
         expected = resource not in self.holder
-        assert lock.acquire(blocking=False) is expected
+        assert bool(lock.acquire(blocking=False)) is expected
         if expected:
             self.holder[resource] = client
         self.settle(resource)
 
     @rule(client=whose, resource=what)
     def release(self, client, resource):
-        lock = self.locks[client, resource]
+        lock = self.held(client, resource)
         if self.holder.get(resource) == client:
             lock.release()
             del self.holder[resource]
@@ -58,17 +58,22 @@ class Model(RuleBasedStateMachine):
             with pytest.raises(libredlock.NotHeld):
                 lock.release()
 
+    def held(self, client, resource):
+        """What the client acts on: a hold that it has adopted, or its lock."""
+        adopted = self.adopted.get((client, resource))
+        return adopted if adopted is not None and adopted.locked() else self.locks[client, resource]
+
     def settle(self, resource):
         """A majority decides; what the other nodes have still to do, a node's end would lay open."""
         holder = self.holder.get(resource)
-        token = self.locks[holder, resource].token.encode() if holder else None
+        token = self.held(holder, resource).token.encode() if holder else None
         alive = [node for node in self.nodes if node.alive]
         eventually(lambda: {node.get(resource) for node in alive} <= {token, None}, BEFORE_LAPSE_S,
                    "only the holder has keys")
 
     @rule(client=whose, resource=what)
     def extend(self, client, resource):
-        lock = self.locks[client, resource]
+        lock = self.held(client, resource)
         if self.holder.get(resource) == client:
             before = time.monotonic() + lock.remaining
             lock.extend()
@@ -95,10 +100,10 @@ class Model(RuleBasedStateMachine):
         if resource not in self.holder:
             return
         self.clients[self.holder[resource]].status(resource)  # asks every node behind the requests of acquire
-        token = self.locks[self.holder[resource], resource].detach()
+        token = self.held(self.holder[resource], resource).detach()
         taken = self.clients[client].adopt(resource, token)
         taken.extend()
-        self.locks[client, resource], self.holder[resource] = taken, client
+        self.holder[resource], self.adopted[client, resource] = client, taken
 
     @precondition(lambda self: self.dead is None)
     @rule(index=st.integers(0, 4))
@@ -124,13 +129,14 @@ class Model(RuleBasedStateMachine):
         report = self.clients[client].status(resource)
         if resource in self.holder:
             assert report.verdict == "held"
-            assert report.token == self.locks[self.holder[resource], resource].token
+            assert report.token == self.held(self.holder[resource], resource).token
         else:
             assert report.verdict != "held"
 
     @invariant()
     def each_lock_knows_whether_it_is_held(self):
-        for (client, resource), lock in getattr(self, "locks", {}).items():
+        for client, resource in getattr(self, "locks", {}):
+            lock = self.held(client, resource)
             held = self.holder.get(resource) == client
             assert lock.owned() is held and lock.locked() is held
             assert (lock.remaining > 0) is held

@@ -88,10 +88,10 @@ def parent(span):
 
 def test_a_block_has_spans_for_each_call_and_its_hold(client, backend):
     with backend.tracer().start_as_current_span("request") as request:
-        with client.lock("orders:42", ttl=8, wait=5, fence=True) as lock:
+        with client.lock("orders:42", ttl=8, wait=5, fence=True) as hold:
             with backend.tracer().start_as_current_span("work"):
-                lock.extend(9)
-        fence = lock.fence
+                hold.extend(9)
+        fence = hold.fence
     assert backend.names() == ["request", "acquire", "hold", "work", "extend", "release"]
     spans = dict(zip(backend.names(), backend.spans()))
     identity = {name: span.context.span_id for name, span in spans.items()}
@@ -120,8 +120,7 @@ def test_a_block_has_spans_for_each_call_and_its_hold(client, backend):
 
 def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
     with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other:
-        theirs = other.lock("r", ttl=30)
-        theirs.acquire()
+        theirs = other.lock("r", ttl=30).acquire()
         waits_at_ns = []
 
         def release():
@@ -148,7 +147,7 @@ def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
 def test_busy_is_no_error_and_no_quorum_is_one(client, nodes, backend):
     lock = client.lock("r")
     with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other, other.lock("r"):
-        assert lock.attempts == 0 and not lock.acquire(blocking=False) and lock.attempts == 1
+        assert not lock.acquire(blocking=False)
     busy = backend.one("acquire")
     assert (busy.attributes["redlock.status"], busy.status.status_code) == ("BUSY", StatusCode.UNSET)
     assert busy.attributes["redlock.wait_ms"] == 0 and busy.attributes["redlock.attempts"] == 1
@@ -498,8 +497,8 @@ def test_it_can_be_ended(client, backend):
         backend.instrument(client, name="again")
     otel.uninstrument(client)
     otel.uninstrument(client)
-    with client.lock("r") as lock:
-        assert type(lock) is libredlock.Lock
+    with client.lock("r") as hold:
+        assert type(hold) is libredlock.Hold
     assert backend.names() == [] and backend.metrics() == {}
     backend.instrument(client)
     with client.lock("r"):

@@ -14,7 +14,7 @@ client = libredlock.Client(ttl=4, node_timeout=1, client_name="me")
 lock = client.lock("r")
 lock.acquire()
 again = lock if {ways == "one object"} else client.lock("r")
-print(again.acquire())  # when the lease has ended
+print(bool(again.acquire()))  # when the lease has ended
 again.release()
 """
     status, out, err = script(source).end()

@@ -72,9 +72,9 @@ def test_ctrl_c_leaves_the_queue_of_a_shared_lock(script, nodes):
                 print("waiting")
                 lock.acquire()
             except KeyboardInterrupt:
-                print("interrupted", max(0, len(lock._line) - 1))
+                print("interrupted", client.describe()["waiting"])
             lock.release()
-            print(lock.acquire(timeout=30))
+            print(bool(lock.acquire(timeout=30)))
             lock.release()
             """
         )
@@ -98,7 +98,7 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
         client = libredlock.Client(**GENEROUS_TIMEOUTS)
         folder = libredlock.__path__[0]
         class Interrupt(BaseException): pass
-        TAKE_BACK = ("_abandon", "_abandon_release")
+        TAKE_BACK = ("_abandon", "_abandon_release", "__del__")
         left = 0
         def trace(frame, event, arg):
             global left
@@ -134,10 +134,10 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
                 kept += 1
                 lock.check()
                 lock.release()
-            if lock._line or lock.owned():
+            if lock.locked() or lock.owned():
                 print("stuck after", instruction, lock)
                 break
-        print(interrupted > 100, 0 < kept < 100)
+        print(interrupted > 100, 0 < kept < 500)
         """
     ).replace("FORM", form)
     assert script(source).end(300) == (0, "True True", "")
@@ -193,7 +193,7 @@ def test_an_exception_while_a_lock_is_collected_leaves_no_key(script, nodes):
         sys.settrace(trace)
         del lock
         sys.settrace(None)
-        print(client.lock("r").acquire(timeout=20))
+        print(bool(client.lock("r").acquire(timeout=20)))
         """
     )
     status, out, err = script(source).end()
@@ -269,7 +269,7 @@ lock.acquire()
 pid = os.fork()
 if pid == 0:
     try:
-        assert not lock.owned() and not lock.locked() and not lock.lost
+        assert not lock.owned() and not lock.locked() and lock.lost
         for call in (lock.release, lock.extend, lock.check, lock.detach):
             try:
                 call()
@@ -278,7 +278,8 @@ if pid == 0:
             else:
                 raise AssertionError(call)
         assert lock.acquire(blocking=False) is False
-        with client.lock("child's own") as own:
+        own = client.lock("child's own")
+        with own:
             assert own.owned()
         own.acquire()
     except BaseException:

@@ -35,10 +35,10 @@ def tree(client):
 
 
 def test_blocks_nest_and_the_outermost_releases(tree, nodes, other):
-    with tree:
+    with tree as outer:
         token = tree.token
         with tree as again:
-            assert again is tree and tree.acquire() is True and tree.acquire(timeout=5) is True
+            assert again is outer and tree.acquire() is outer and tree.acquire(timeout=5) is outer
             tree.release()
             tree.release()
         assert tree.owned() and tree.token == token
@@ -73,7 +73,7 @@ def test_only_its_thread_releases_it(tree):
         assert tree.owned()
 
 
-def test_others_get_it_when_the_outermost_has_released_it(tree):
+def test_others_get_it_when_the_outermost_has_released_it(tree, client):
     entered = threading.Event()
 
     def second():
@@ -84,7 +84,7 @@ def test_others_get_it_when_the_outermost_has_released_it(tree):
         with tree:
             waiter = threading.Thread(target=second, daemon=True)
             waiter.start()
-            eventually(lambda: len(tree._line) == 2)
+            eventually(lambda: client.describe()["waiting"] == 1)
         assert not entered.wait(0.05)
     waiter.join(60)
     assert entered.is_set() and not tree.locked()
@@ -164,12 +164,12 @@ def test_another_thread_may_extend_it_meanwhile(tree):
     def extend():
         while not stop.is_set():
             try:
-                tree.extend()
+                hold.extend()
             except Exception as failure:
                 failures.append(failure)
                 return
 
-    with tree:
+    with tree as hold:
         thread = threading.Thread(target=extend, daemon=True)
         thread.start()
         for _ in range(200):
@@ -201,8 +201,9 @@ def test_options_are_refused_in_words(client):
         client.rlock(5)
     with pytest.raises(ValueError):
         client.rlock("tree").acquire(blocking=False, timeout=5)
-    with client.rlock("tree") as lock, pytest.raises(ValueError):
-        lock.acquire(blocking=False, timeout=5)
+    tree = client.rlock("tree")
+    with tree, pytest.raises(ValueError):
+        tree.acquire(blocking=False, timeout=5)
 
 
 def test_it_shows_itself_and_is_not_copied(tree):
@@ -228,9 +229,9 @@ def test_tasks_nest_and_exclude_each_other(on_client, nodes):
     async def body(client):
         tree = client.rlock("tree")
         assert client.rlock("tree") is tree
-        async with tree:
+        async with tree as outer:
             async with tree as again:
-                assert again is tree and await tree.acquire()
+                assert again is outer and await tree.acquire() is outer
                 await tree.release()
 
             async def other_task():

@@ -164,8 +164,7 @@ def test_on_busy_skips_returns_something_else_or_raises(client, other):
 
 
 def test_on_busy_waits_on_request(client, other):
-    held_by_other = other.lock("r", renew=True)
-    held_by_other.acquire()
+    held_by_other = other.lock("r", renew=True).acquire()
 
     def release():
         eventually(lambda: client.describe()["waiting"], 30)

@@ -1,29 +1,45 @@
-"""What nodes would keep of the locks of MemoryClient and AsyncMemoryClient."""
+"""What nodes would keep of the locks of MemoryClient and AsyncMemoryClient, and handles on it like the core's."""
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 import threading
 from collections import defaultdict
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from weakref import WeakSet
 
-from .._core import lib
+from .._core import ffi, lib
+from .._errors import Holder, Status, Vote
+from .._native import text
+from .._process import generation
 
-if TYPE_CHECKING:
-    from .memory import _Lock
+OK, PENDING, LOST = lib.REDLOCK_OK, lib.REDLOCK_PENDING, lib.REDLOCK_LOST
 
 
-class Hold:
-    """One lock that is held, or was."""
+class Entry:
+    """One lock that somebody holds, or did."""
 
-    def __init__(self, lock: _Lock, now: float, ttl: float, renews: bool, max_hold: Optional[float]) -> None:
-        self.lock, self.since, self.renews = lock, now, renews
+    def __init__(self, handle: Handle, now_ms: int) -> None:
+        options = handle.option
+        self.client: Optional[object] = handle.client
+        self.names, self.since_ms = handle.names, now_ms
         self.token = secrets.token_hex(20)
-        self.ends = now + ttl
-        self.limit = float("inf") if max_hold is None else now + max_hold
-        self.reason = ""  # of its loss
+        self.client_name = options("client_name")
+        self.is_shared, self.renews = options("shared") == "true", options("renew") == "true"
+        self.slot = 0
+        self.ends_ms = now_ms + int(options("ttl_ms"))
+        longest_ms = int(options("max_hold_ms"))
+        self.limit_ms = float("inf") if longest_ms < 0 else now_ms + longest_ms
+        self.loss = 0  # its reason
 
-    def ends_at(self) -> float:
-        return self.limit if self.renews else min(self.ends, self.limit)
+    def over_ms(self) -> float:
+        """When its lease ends, if nobody extends it."""
+        return self.limit_ms if self.renews else min(self.ends_ms, self.limit_ms)
+
+    def holder(self, now_ms: int, readers: int) -> Holder:
+        held_s = (now_ms - self.since_ms) / 1000
+        return Holder(self.client_name, socket.gethostname(), os.getpid(), held_s, readers if self.is_shared else None)
 
 
 class Store:
@@ -32,45 +48,264 @@ class Store:
     def __init__(self) -> None:
         self.mutex = threading.RLock()
         self.reachable = True
-        self._passed = 0.0
-        self._holds: Dict[bytes, Hold] = {}
+        self.clients: WeakSet[Any] = WeakSet()
+        self.waiting: List[Handle] = []
+        self._passed_ms = 0
+        self._entries: List[Entry] = []
         self._fences: Dict[bytes, int] = defaultdict(int)
-        self.waiters: Dict[bytes, List[Callable[[], object]]] = defaultdict(list)
 
-    def now(self) -> float:
-        return float(lib.now_ms() / 1000 + self._passed)
+    def now_ms(self) -> int:
+        return int(lib.now_ms()) + self._passed_ms
 
-    def pass_time(self, length: float) -> None:
+    def pass_time(self, length_s: float) -> None:
         with self.mutex:
-            self._passed += length
-            for name in list(self._holds):
-                self.hold_of(name)
+            self._passed_ms += round(length_s * 1000)
+        self.scan()
+        self.tell()
 
-    def lose(self, name: bytes, reason: str = "gone") -> None:
+    def lose(self, name: bytes) -> None:
         with self.mutex:
-            hold = self._holds.pop(name, None)
-            if hold is not None:
-                hold.reason = reason
-                self.wake(name)
-        if hold is not None:
-            hold.lock._notify(hold)
+            for entry in self.held(name):
+                self._drop(entry, lib.REDLOCK_LOSS_GONE)
+        self.scan()
+        self.tell()
 
-    def hold_of(self, name: bytes) -> Optional[Hold]:
-        hold = self._holds.get(name)
-        if hold is not None and hold.ends_at() <= self.now():
-            self.lose(name, "limit" if hold.renews else "expired")
-            return None
-        return hold
+    def tell(self) -> None:
+        """Whoever has lost something."""
+        for client in list(self.clients):
+            if not client.closed:
+                client._tell()
 
-    def grant(self, name: bytes, hold: Hold) -> int:
-        self._holds[name] = hold
-        self._fences[name] += 1
-        return self._fences[name]
+    def held(self, name: bytes) -> List[Entry]:
+        with self.mutex:
+            for entry in self._entries[:]:
+                if entry.over_ms() <= self.now_ms():
+                    self._drop(entry, lib.REDLOCK_LOSS_LIMIT if entry.renews else lib.REDLOCK_LOSS_EXPIRED)
+            return [entry for entry in self._entries if name in entry.names]
 
-    def free(self, name: bytes) -> None:
-        self._holds.pop(name, None)
-        self.wake(name)
+    def _drop(self, entry: Entry, loss: int) -> None:
+        entry.loss = loss
+        if entry in self._entries:
+            self._entries.remove(entry)
 
-    def wake(self, name: bytes) -> None:
-        for wake in self.waiters[name][:1]:
-            wake()
+    def free(self, entry: Entry) -> None:
+        with self.mutex:
+            if entry in self._entries:
+                self._entries.remove(entry)
+        self.scan()
+
+    def leave(self, client: object) -> None:
+        """A client is closed: its locks are released."""
+        with self.mutex:
+            self._entries = [entry for entry in self._entries if entry.client is not client]
+        self.scan()
+
+    def scan(self) -> None:
+        """Serves those that wait, in the order of their arrival."""
+        ended = []
+        with self.mutex:
+            ahead: Set[bytes] = set()
+            for handle in self.waiting[:]:
+                handle.attempts += 1
+                if not self.reachable:
+                    status = lib.REDLOCK_NO_QUORUM
+                elif ahead.isdisjoint(handle.names) and self._grant(handle):
+                    status = OK
+                else:
+                    status = lib.REDLOCK_BUSY if handle.until_ms <= self.now_ms() else PENDING
+                ahead.update(handle.names)
+                if status != PENDING:
+                    self.waiting.remove(handle)
+                    handle.status = status
+                    ended.append(handle)
+        for handle in ended:
+            handle.wake()
+
+    def _grant(self, handle: Handle) -> bool:
+        entry = Entry(handle, self.now_ms())
+        held = [other for name in handle.names for other in self.held(name)]
+        wanted, permits = handle.option("slot"), int(handle.option("permits"))
+        if any(other.is_shared != entry.is_shared for other in held):
+            return False
+        if not entry.is_shared:
+            taken = {other.slot for other in held}
+            slots = range(permits) if not wanted.isdigit() else [int(wanted)]
+            free = [slot for slot in slots if slot not in taken]
+            if not free:
+                return False
+            entry.slot = free[0]
+        self._entries.append(entry)
+        if handle.option("fence") == "true":
+            self._fences[handle.names[0]] += 1
+            handle.fence = self._fences[handle.names[0]]
+        handle.slot = entry.slot if permits > 1 else -1
+        handle.entry, handle.token = entry, entry.token
+        return True
+
+    def limit_s(self) -> float:
+        """Until it may be another's turn, or the end of a wait."""
+        with self.mutex:
+            ends = [entry.over_ms() for entry in self._entries] + [handle.until_ms for handle in self.waiting]
+            return max(0.001, min([1.0, *((end - self.now_ms()) / 1000 for end in ends)]))
+
+    def found(self, token: str, names: Tuple[bytes, ...]) -> Optional[Entry]:
+        return next((entry for entry in self.held(names[0]) if entry.token == token), None)
+
+
+class Handle:
+    """One holder's handle, with the core's own for its options."""
+
+    def __init__(self, client: Any, native: Any, names: Tuple[bytes, ...]) -> None:
+        self.store: Store = client.store
+        self.client, self.native, self.names = client._store_key, native, names
+        self.entry: Optional[Entry] = None
+        self.token, self.fence, self.slot, self.attempts, self.extensions = "", 0, -1, 0, 0
+        self.is_adopted = False
+        self.status = lib.REDLOCK_NOT_HELD
+        self.until_ms = float("inf")
+        self.wake: Callable[[], object] = lambda: None
+        self.words = ""
+        self._generation = generation()
+
+    def option(self, name: str) -> str:
+        return text(lib.redlock_lock_get, self.native, name.encode())
+
+    def state(self) -> int:
+        if self._generation != generation():
+            return int(lib.REDLOCK_STATE_FORKED)
+        if self.is_adopted:
+            return int(lib.REDLOCK_STATE_ADOPTED)
+        if self.entry is None:
+            return int(lib.REDLOCK_STATE_FREE)
+        self.store.held(b"")
+        return int(lib.REDLOCK_STATE_LOST if self.entry.loss else lib.REDLOCK_STATE_HELD)
+
+    def validity_ms(self) -> int:
+        if self.state() != lib.REDLOCK_STATE_HELD:
+            return 0
+        assert self.entry is not None
+        left_ms = int(min(self.entry.over_ms(), self.store.now_ms() + 10**9) - self.store.now_ms())
+        return min(left_ms, int(self.option("ttl_ms"))) if self.entry.renews else left_ms
+
+    def loss(self) -> int:
+        return self.entry.loss if self.entry is not None else int(lib.REDLOCK_LOSS_NONE)
+
+    def start(self, operation: int, argument: int) -> int:
+        operation &= ~lib.REDLOCK_AT_ONCE
+        if operation == lib.REDLOCK_ACQUIRE:
+            wait_ms = int(self.option("wait_ms")) if argument == -2 else argument
+            self.until_ms = float("inf") if wait_ms < 0 else self.store.now_ms() + wait_ms
+            self.status, self.attempts = PENDING, 0
+            with self.store.mutex:
+                self.store.waiting.append(self)
+            self.store.scan()
+        elif operation in (lib.REDLOCK_EXTEND, lib.REDLOCK_EXPIRE):
+            self.status = self._extend(argument, operation == lib.REDLOCK_EXPIRE)
+        elif operation == lib.REDLOCK_RELEASE:
+            self.status = self._release()
+        else:
+            self.status = OK
+        return int(OK)
+
+    def _extend(self, ttl_ms: int, expires: bool) -> int:
+        store, ttl_ms = self.store, ttl_ms or int(self.option("ttl_ms"))
+        longest, most = int(self.option("max_ttl_ms")), int(self.option("max_extensions"))
+        if ttl_ms > longest:
+            self.words = f"ttl {ttl_ms / 1000:g} s is above max_ttl, {longest / 1000:g} s"
+            return int(lib.REDLOCK_INVALID)
+        with store.mutex:
+            if not store.reachable:
+                return int(lib.REDLOCK_NO_QUORUM)
+            if self.is_adopted:
+                self.is_adopted, self.entry = False, store.found(self.token, self.names) or self._gone()
+            if self.entry is None or self.state() == lib.REDLOCK_STATE_LOST:
+                return int(LOST)
+            if not expires and 0 <= most <= self.extensions:
+                return int(lib.REDLOCK_LIMIT)
+            self.extensions += not expires
+            until_ms = store.now_ms() + ttl_ms
+            self.entry.ends_ms = until_ms if expires else max(self.entry.ends_ms, until_ms)
+            self.entry.renews = self.option("renew") == "true" and not expires
+            self.entry.is_shared = self.entry.is_shared or self.option("shared") == "true"
+        store.scan()
+        return int(OK)
+
+    def _gone(self) -> Entry:
+        entry = Entry(self, 0)
+        entry.loss = lib.REDLOCK_LOSS_GONE
+        return entry
+
+    def _release(self) -> int:
+        if self.is_adopted:
+            self.is_adopted, self.entry = False, self.store.found(self.token, self.names) or self._gone()
+        if self.entry is None:
+            return int(lib.REDLOCK_NOT_HELD)
+        if self.state() == lib.REDLOCK_STATE_LOST:
+            return int(LOST)
+        entry, self.entry = self.entry, None
+        self.store.free(entry)
+        return int(OK)
+
+    def cancel(self) -> int:
+        with self.store.mutex:
+            if self in self.store.waiting:
+                self.store.waiting.remove(self)
+                self.status = lib.REDLOCK_CANCELLED
+        self.wake()
+        self.store.scan()
+        return int(OK)
+
+    def detach(self) -> int:
+        if self.state() not in (lib.REDLOCK_STATE_HELD, lib.REDLOCK_STATE_ADOPTED):
+            return int(LOST)
+        if self.entry is not None:
+            self.entry.client, self.entry.renews = None, False
+            self.entry.ends_ms = self.store.now_ms() + int(self.option("ttl_ms"))
+        self.entry, self.is_adopted = None, False
+        return int(OK)
+
+    def adopt(self, token: str) -> int:
+        if not 1 <= len(token.encode()) <= 128:
+            self.words = "token: takes 1 to 128 bytes"
+            return int(lib.REDLOCK_INVALID)
+        self.token, self.is_adopted = token, True
+        return int(OK)
+
+    def message(self) -> str:
+        name = ", ".join(name.decode("utf-8", "backslashreplace") for name in self.names)
+        if self.status == lib.REDLOCK_NO_QUORUM:
+            return f'no quorum: 0 of 1 nodes granted "{name}", 1 needed: memory unreachable'
+        return self.words or f'"{name}" is held by others'
+
+    def others(self) -> List[Entry]:
+        return [entry for name in self.names for entry in self.store.held(name) if entry is not self.entry]
+
+    def held_by(self) -> Optional[Holder]:
+        others = self.others()
+        return others[0].holder(self.store.now_ms(), len(others)) if others else None
+
+    def votes(self) -> Dict[str, Vote]:
+        if not self.store.reachable:
+            return {"memory": Vote(Status.UNREACHABLE, "unreachable", None, "")}
+        if self.state() == lib.REDLOCK_STATE_HELD:
+            return {"memory": Vote(Status.OK, "granted", self.validity_ms() / 1000, "")}
+        others = self.others()
+        if not others:
+            return {"memory": Vote(Status.NOT_HELD, "no key", None, "")}
+        left_s = max(entry.over_ms() - self.store.now_ms() for entry in others) / 1000
+        return {"memory": Vote(Status.BUSY, f"busy ({left_s:.1f} s left)", left_s, others[0].token)}
+
+    def __del__(self) -> None:
+        if self.entry is not None and self._generation == generation():
+            self.store.free(self.entry)
+
+
+def said(tell: Callable[[Handle], str]) -> Any:
+    """A text as the core gives it."""
+
+    def call(handle: Handle, buffer: Any, size: int) -> int:
+        data = tell(handle).encode()
+        ffi.memmove(buffer, data[: size - 1] + b"\0", min(len(data), size - 1) + 1)
+        return len(data)
+
+    return staticmethod(call)

@@ -71,7 +71,7 @@ class Driver(package.Driver):
         leave = self.leaving[name] = asyncio.get_running_loop().create_future()
         reply = {"status": "OK"}
         try:
-            async with lock:
+            async with lock.block() as lock.hold:
                 send(dict(facts(lock, now_ms()), status="OK"), message["id"])
                 message = await leave
                 if message.get("fail"):
@@ -97,7 +97,7 @@ class Driver(package.Driver):
 
     async def operate(self, message, what, arg):
         lock = self.known("lock", message)
-        if isinstance(lock, libredlock.aio.RLock):
+        if isinstance(lock.lock, libredlock.aio.RLock):
             return await self.by_its_owner(lock, self.perform(lock, what, arg))
         return await self.perform(lock, what, arg)
 
@@ -119,15 +119,19 @@ class Driver(package.Driver):
         t0_ms, status = now_ms(), "OK"
         try:
             if what == "acquire":
-                status = "OK" if await lock.acquire(**waiting(arg)) else "BUSY"
+                status = lock.take(await lock.lock.acquire(**waiting(arg)))
             elif what == "extend":
-                await lock.extend(arg / 1000 if arg else None)
+                await lock.to_act_on().extend(arg / 1000 if arg else None)
             else:
-                await lock.release()
+                await lock.to_act_on().release()
         except (libredlock.RedlockError, ValueError) as error:
+            lock.failed(error)
             return dict(facts(lock, t0_ms), **failure(error))
         except asyncio.CancelledError:
             return dict(facts(lock, t0_ms), status="CANCELLED", error="CancelledError")
+        finally:
+            if what == "release":
+                lock.let_go()
         return dict(facts(lock, t0_ms), status=status)
 
     async def answer(self, message):

@@ -62,7 +62,7 @@ class Driver(package.Driver):
         lock = self.known("lock", message)
         leave = Fields(id=message["id"])
         try:
-            with lock:
+            with lock.block() as lock.hold:
                 send(dict(facts(lock, now_ms()), status="OK"), message["id"])
                 leave = self.loop("leave") or leave
                 if leave.get("fail"):
@@ -87,17 +87,19 @@ class Driver(package.Driver):
         t0_ms, status = now_ms(), "OK"
         try:
             if what == "acquire":
-                status = "OK" if lock.acquire(**waiting(arg)) else "BUSY"
+                status = lock.take(lock.lock.acquire(**waiting(arg)))
             elif what == "extend":
-                lock.extend(arg / 1000 if arg else None)
+                lock.to_act_on().extend(arg / 1000 if arg else None)
             else:
-                lock.release()
-        except libredlock.RedlockError as error:
-            return dict(facts(lock, t0_ms), **failure(error))
-        except ValueError as error:
+                lock.to_act_on().release()
+        except (libredlock.RedlockError, ValueError) as error:
+            lock.failed(error)
             return dict(facts(lock, t0_ms), **failure(error))
         except KeyboardInterrupt:
             return dict(facts(lock, t0_ms), status="CANCELLED", error="KeyboardInterrupt")
+        finally:
+            if what == "release":
+                lock.let_go()
         return dict(facts(lock, t0_ms), status=status)
 
     def loop(self, until=None):

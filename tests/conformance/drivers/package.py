@@ -20,6 +20,47 @@ def waiting(wait_ms):
     return {"timeout": FOREVER_S if wait_ms == -1 else -1 if wait_ms == -2 else wait_ms / 1000}
 
 
+class Handle:
+    """What the suite calls a lock: the acquisitions of one holder, one after the other."""
+
+    def __init__(self, lock, hold=None):
+        self.lock, self.hold, self.said, self.is_over = lock, hold, {}, False
+
+    def take(self, got):
+        """What acquire() gave, as a status."""
+        if got is False:
+            self.said = self.lock.refused.votes
+            return "BUSY"
+        self.hold, self.said, self.is_over = got, {}, False
+        return "OK"
+
+    def failed(self, error):
+        self.said = getattr(error, "votes", {})
+
+    def to_act_on(self):
+        """The hold until its release; then the lock, which refuses."""
+        return self.lock if self.hold is None or self.is_over else self.hold
+
+    def let_go(self):
+        """After a release: what is lost is told once."""
+        if self.hold is not None and self.lock is not None:
+            self.is_over = not self.hold.locked() and self.hold.loss != "forked"
+
+    def block(self):
+        self.is_over = False
+        return self.hold if self.lock is None else self.lock
+
+    token = property(lambda self: self.hold.token if self.hold else "")
+    fence = property(lambda self: self.hold.fence if self.hold else None)
+    slot = property(lambda self: self.hold.slot if self.hold else None)
+    remaining = property(lambda self: self.hold.remaining if self.hold else 0.0)
+    votes = property(lambda self: self.said or (self.hold.votes if self.hold else {}))
+    lost = property(lambda self: self.hold is not None and not self.is_over and self.hold.loss not in (None, "forked"))
+
+    def owned(self):
+        return self.hold is not None and self.hold.owned()
+
+
 class Driver(lines.Driver):
     FAILURES = libredlock.RedlockError, TypeError, ValueError, OverflowError
     Client = None  # of the surface
@@ -33,12 +74,12 @@ class Driver(lines.Driver):
     def lock(self, message):
         client, options = self.known("client", message), lines.keywords(lines.options(message))
         make = client.rlock if options.pop("reentrant", False) else client.lock
-        self.locks[message["lock"]] = make(lines.resources(message), **options)
+        self.locks[message["lock"]] = Handle(make(lines.resources(message), **options))
         return {"status": "OK"}
 
     def adopt(self, message):
         client, options = self.known("client", message), lines.keywords(lines.options(message))
-        self.locks[message["lock"]] = client.adopt(lines.resources(message), message["token"], **options)
+        self.locks[message["lock"]] = Handle(None, client.adopt(lines.resources(message), message["token"], **options))
         return {"status": "OK"}
 
     def state(self, message):
@@ -49,7 +90,7 @@ class Driver(lines.Driver):
 
     def detach(self, message):
         lock = self.known("lock", message)
-        return dict(facts(lock, now_ms()), status="OK", token=lock.detach())
+        return dict(facts(lock, now_ms()), status="OK", token=lock.to_act_on().detach())
 
     def describe(self, message):
         return {"status": "OK", "describe": self.known("client", message).describe()}

@@ -1,0 +1,398 @@
+"""What one hold knows of itself without I/O, and the errors that say so."""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Union
+from weakref import ref
+
+from ._core import ffi, lib
+from ._errors import Busy, Closed, InvalidOption, Lost, NotHeld, RedlockError, Vote, error
+from ._native import held_by, text, votes
+from ._options import contradiction, seconds_hint, seconds_of, spelled
+from ._process import this_process
+from ._surface import HoldSurface
+from .types import Resource, Resources
+
+HELD = lib.REDLOCK_STATE_HELD
+ADOPTED = lib.REDLOCK_STATE_ADOPTED
+LOST = lib.REDLOCK_STATE_LOST
+FREE = lib.REDLOCK_STATE_FREE
+FORKED = lib.REDLOCK_STATE_FORKED
+OK = lib.REDLOCK_OK
+RELEASE = lib.REDLOCK_RELEASE
+AT_ONCE = lib.REDLOCK_AT_ONCE
+NULL = ffi.NULL
+
+
+class HoldBase(HoldSurface):
+    """One native handle, which no other hold ever gets. It refers to no Lock."""
+
+    __slots__ = (
+        "_client",
+        "_resource",
+        "_handle",
+        "_renew",
+        "_on_lost",
+        "_context",
+        "_owner",
+        "_frames",
+        "_count",
+        "_has_ended",
+        "_loss",
+        "__weakref__",
+    )
+
+    _client: Any
+    _resource: Union[Resource, Tuple[Resource, ...]]
+    _handle: Any
+    _tag: int = 0
+    """By which the core reports the ends of its operations."""
+    _renew: Optional[bool]
+    """What the options say; None: blocks renew."""
+    _on_lost: Optional[Callable[[Any], object]]
+    _context: Any
+    """The context variables of whoever acquired it, for on_lost."""
+    _owner: Callable[[], Any]
+    """Whose it is: a weak reference to a thread, a greenlet or a task."""
+    _frames: List[Any]
+    """Which frames have entered blocks with it: numbers, since a frame would keep its locals."""
+    _count: int
+    """How often its owner has acquired it, of a re-entrant lock."""
+    _has_ended: bool
+    """It was released or detached."""
+    _loss: str
+    """The reason, once the loss is known here; the core knows it before."""
+
+    # What a hold asks of its engine; the one in memory has the same.
+    _state_of = lib.redlock_lock_state
+    _validity_ms_of = lib.redlock_lock_validity_ms
+    _fence_of = lib.redlock_lock_fence
+    _slot_of = lib.redlock_lock_slot
+    _attempts_of = lib.redlock_lock_attempts
+    _loss_of = lib.redlock_lock_loss
+    _token_of = lib.redlock_lock_token
+    _parts_of = lib.redlock_lock_message_parts
+    _get_of = lib.redlock_lock_get
+    _set_of = lib.redlock_lock_set
+    _detach_of = lib.redlock_lock_detach
+    _cancel_of = lib.redlock_lock_cancel
+    _start_of = lib.redlock_lock_start
+    _adopt_of = lib.redlock_lock_adopt_bytes
+    _held_by_of: Any = staticmethod(held_by)
+
+    def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
+        """Called by locks."""
+        self._handle = NULL
+        self._client = client
+        self._resource = resource
+        self._renew = renew
+        self._on_lost = on_lost
+        self._owner = nobody
+        self._frames = []
+        self._count = 1
+        self._has_ended = False
+        self._loss = ""
+
+    @property
+    def resource(self) -> Resources:
+        """What is locked, as it was given; a tuple if it is several."""
+        return self._resource
+
+    @property
+    def token(self) -> str:
+        """The random value of the lock on the nodes, 40 hexadecimal digits."""
+        return text(self._token_of, self._handle)
+
+    @property
+    def fence(self) -> Optional[int]:
+        """The fencing number, with the option fence: larger than that of every holder before. A store that rejects
+        smaller numbers than it has seen rejects a holder whose lease is over. None without."""
+        return int(self._fence_of(self._handle)) or None
+
+    @property
+    def slot(self) -> Optional[int]:
+        """Which of the permits it is, from 0, with the option permits: at most one holder has it at a time. None
+        without."""
+        slot = int(self._slot_of(self._handle))
+        return slot if slot >= 0 else None
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts the acquisition or the last extend() has made. Local, no I/O."""
+        return int(self._attempts_of(self._handle))
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
+        return float(self._validity_ms_of(self._handle) / 1000) if self.owned() else 0.0
+
+    @property
+    def lost(self) -> bool:
+        """True from the moment from which somebody else may hold the lock, though it was not released: its lease has
+        ended, the client was closed, the event loop has ended, or this is a child of the process that holds it. Local,
+        no I/O."""
+        return bool(self._loss) or (not self._has_ended and self._state() not in (HELD, ADOPTED))
+
+    @property
+    def loss(self) -> Optional[str]:
+        """Why it was lost, as Lost.reason; None if it was not."""
+        return self._reason() if self.lost else None
+
+    @property
+    def votes(self) -> Dict[str, Vote]:
+        """What every node answered to the last operation, by the node's name. Local, no I/O."""
+        return votes(self._handle, list(self._client._nodes))
+
+    def owned(self) -> bool:
+        """True while the lease runs: no other client can hold the lock now. Local, no I/O."""
+        return not self._has_ended and self._state() == HELD
+
+    def locked(self) -> bool:
+        """True until the release, also if the lease has ended; owned() says whether it runs. Local, no I/O."""
+        return not self._has_ended and self._state() in (HELD, ADOPTED, LOST)
+
+    def check(self) -> None:
+        """Returns if the lock is held now; raises Lost, Forked or NotHeld if not. Local, no I/O."""
+        if self._has_ended or self._state() != HELD:
+            raise self._gone()
+
+    def _state(self) -> int:
+        """FREE of what was taken away: by the end of the client or of the event loop."""
+        if self._loss or not self._client._is_open:
+            return int(FREE)
+        return int(self._state_of(self._handle))
+
+    def _reason(self) -> str:
+        if self._loss:
+            return self._loss
+        known = _LOSSES.get(self._loss_of(self._handle))
+        return known[0] if known else {FREE: "closed", FORKED: "forked"}.get(self._state(), "")
+
+    def _gone(self) -> RedlockError:
+        """Why it is not held."""
+        name, state = self._resource, self._state()
+        if state == FORKED and not self._has_ended:
+            return self._error(lib.REDLOCK_FORKED, f"the lock on {name!r} belongs to the parent process")
+        if state == ADOPTED and not self._has_ended:
+            return NotHeld(f"the token for {name!r} is not confirmed yet: extend() confirms it", resource=name)
+        if self.lost:
+            return self._lost()
+        return NotHeld(f"the lock on {name!r} is not held: this hold of it has ended", resource=name)
+
+    def _lost(self) -> Lost:
+        reason, answers = self._reason(), self.votes
+        if reason == "closed":
+            this_process.stay_if_leaving()
+        said = f"the lock on {self._resource!r} was lost{_LOSS_WORDS.get(reason, '')}"
+        if reason == "gone":
+            said += ": " + ", ".join(f"{node} {vote.words}" for node, vote in answers.items())
+        failure = Lost(said, resource=self._resource, votes=answers)
+        failure.reason = reason
+        return failure
+
+    def _error(self, status: int, message: str = "") -> RedlockError:
+        if status == lib.REDLOCK_INVALID and not message:
+            return self._invalid()
+        if status == lib.REDLOCK_CANCELLED:
+            this_process.stay_if_leaving()
+            if self._client.closed:
+                message = f"the client was closed while {self._resource!r} was waited for"
+        if status == lib.REDLOCK_LOST:
+            return self._lost()
+        words = message or spelled(text(self._parts_of, self._handle))
+        failure = error(status, words, self._resource, self.votes)
+        if isinstance(failure, Busy):
+            failure.held_by = self._held_by_of(self._handle)
+        return failure
+
+    def _invalid(self) -> RedlockError:
+        if self._client.closed:
+            this_process.stay_if_leaving()
+            return Closed("the client is closed", resource=self._resource)
+        return InvalidOption(self._why_invalid(), resource=self._resource)
+
+    def _why_invalid(self) -> str:
+        return contradiction(text(self._parts_of, self._handle))
+
+    def _max_ttl_s(self) -> float:
+        return seconds_of(text(self._get_of, self._handle, b"max_ttl_ms"))
+
+    def _wait_option_ms(self) -> int:
+        return int(text(self._get_of, self._handle, b"wait_ms"))
+
+    # ---- what acts have in common -----------------------------------------------------------------------------------
+
+    def _check_act(self, act: str) -> None:
+        """Before it is extended, shared or handed over."""
+        if self._has_ended or self._state() not in (HELD, ADOPTED):
+            raise self._gone()
+        if self._count > 1 and act != "extend":
+            words = f"{act}(): {self._resource!r} was acquired {self._count} times; release it until one is left"
+            raise InvalidOption(words, resource=self._resource)
+
+    def _judge_act(self, act: str, status: int, ttl: Any) -> float:
+        if self._has_ended:  # by a release meanwhile
+            raise self._gone()
+        if status == lib.REDLOCK_INVALID and not self._client.closed:
+            hint = seconds_hint(ttl, self._max_ttl_s())
+            raise InvalidOption(f"{act}({ttl!r}): {self._why_invalid()}{hint}", resource=self._resource)
+        if status != OK:
+            raise self._gone() if self.lost else self._error(status)
+        return self.remaining
+
+    def _share(self) -> int:
+        """It is a reader's from now on, unless another act is in flight."""
+        self.check()
+        if text(self._get_of, self._handle, b"shared") == "true":
+            return int(OK)
+        return int(self._set_of(self._handle, b"shared", b"true"))
+
+    def _begin_to_renew(self) -> bool:
+        """For a block, unless it was said otherwise. Whether it is an extension that begins it."""
+        if self._renew is not None or self._state() not in (HELD, ADOPTED):
+            return bool(self._state() == ADOPTED)
+        self._renew = True
+        self._set_of(self._handle, b"renew", b"true")
+        return True
+
+    def detach(self) -> str:
+        self._check_act("detach")
+        token = self.token
+        status = self._detach_of(self._handle)
+        if status:
+            raise self._gone() if status == lib.REDLOCK_LOST else self._error(status)
+        self._end()
+        return token
+
+    def _begin_release(self) -> bool:
+        """Whether it is the outermost one; raises what makes it impossible."""
+        if self._on_lost is not None and not self._has_ended:
+            self._tell_if_lost()
+        if self._count > 1:
+            self._count -= 1
+            if self.lost:
+                raise self._lost()
+            return False
+        if self._has_ended or self._state() == FORKED:
+            raise self._gone()
+        if self._state() == FREE:
+            self._lose()
+            raise self._lost()
+        self._has_ended = True
+        return True
+
+    def _judge_release(self, status: int) -> None:
+        if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
+            return  # an adopted token on nodes that are away; their keys end with their TTL
+        if status == lib.REDLOCK_CANCELLED and self._client.closed:
+            return  # closing the client completes it
+        if status == lib.REDLOCK_LOST or (status == lib.REDLOCK_INVALID and self._client.closed):
+            self._lose()
+            raise self._lost()
+        raise self._error(status)
+
+    def _lose(self) -> None:
+        self._loss = self._reason() or "expired"
+        self._end()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._unwatch()
+
+    def _abandon_release(self) -> None:
+        """After a release that failed or was interrupted: before it has begun the lock stays held."""
+        if not self._loss and self._state_of(self._handle) in (HELD, ADOPTED):
+            self._has_ended = False
+
+    def _abandon(self) -> None:
+        """Takes back what a refused or interrupted call has reached, without waiting for the nodes."""
+        self._end()
+        self._forget()
+        self._client._process()  # a cancel is only a mark: this sends the deletes
+
+    def _forget(self) -> None:
+        """Sends the deletes; a release that is cancelled goes on inside the client."""
+        self._cancel_of(self._handle)
+        if self._state_of(self._handle) in (HELD, LOST) and self._start_of(self._handle, RELEASE | AT_ONCE, 0) == OK:
+            self._cancel_of(self._handle)
+
+    # ---- blocks -----------------------------------------------------------------------------------------------------
+
+    def _enter_body(self) -> None:
+        """A block begins. libredlock.otel has more to do here, and at its end."""
+
+    # ---- its loss ---------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """From now on on_lost is called, in the context of whoever acquired it."""
+        if self._on_lost is not None:
+            self._context = copy_context()
+        self._client._watched[self._tag or id(self)] = ref(self)
+
+    def _unwatch(self) -> None:
+        if self._client._watched:
+            self._client._watched.pop(self._tag or id(self), None)
+
+    def _tell_if_lost(self) -> None:
+        """Calls on_lost: whoever takes it off the watch does."""
+        if not self.lost or self._state() == FORKED:
+            return
+        on_lost = self._on_lost
+        if self._client._watched.pop(self._tag or id(self), None) is None or on_lost is None:
+            return
+        try:
+            self._context.run(self._call_on_lost, on_lost)
+        except Exception:
+            self._log_on_lost()
+
+    def _call_on_lost(self, on_lost: Callable[[Any], object]) -> None:
+        on_lost(self)
+
+    def _log_on_lost(self) -> None:
+        import logging
+
+        logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_has_ended", True) and self._state_of(self._handle) == HELD and self._client._is_open:
+            import warnings
+
+            warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
+        if getattr(self, "_client", None) is not None:
+            self._unwatch()
+        self._handle = NULL  # for coroutines that are collected with it, and later
+
+    def __repr__(self) -> str:
+        state = "not held any more" if self._has_ended else _STATES.get(self._state(), "lost")
+        left = f", {self.remaining:.3f} s left" if self.owned() else ""
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self._resource!r} {state}{left}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Hold cannot be pickled or copied: hand it over with detach() and Client.adopt()")
+
+
+def nobody() -> None:
+    """The owner of a hold that no Lock knows."""
+
+
+_LOSSES = {
+    lib.REDLOCK_LOSS_EXPIRED: ("expired", ": its lease expired"),
+    lib.REDLOCK_LOSS_GONE: ("gone", ": too many nodes no longer had its token"),
+    lib.REDLOCK_LOSS_RESTARTED: ("restarted", ": too many nodes restarted"),
+    lib.REDLOCK_LOSS_REFUSED: ("refused", ": too many nodes became ineligible to vote"),
+    lib.REDLOCK_LOSS_LIMIT: ("limit", ": max_hold allowed no further renewal"),
+    lib.REDLOCK_LOSS_CLOCK: ("clock", ": the clocks of too many nodes were stepped forward"),
+}
+_LOSS_WORDS = {**dict(_LOSSES.values()), "closed": ": the client was closed, or its event loop, and released it"}
+
+_STATES = {HELD: "held", LOST: "lost", ADOPTED: "adopted", FORKED: "held by the parent process"}
+
+
+def note_loss(failure: BaseException, loss: RedlockError) -> None:
+    """The body's own error leaves unchanged; the loss is logged and, from Python 3.11, added to it as a note."""
+    import logging
+
+    logging.getLogger("libredlock").warning("%s (while %s left the block)", loss, type(failure).__name__)
+    if hasattr(failure, "add_note"):
+        failure.add_note(f"libredlock: {loss}")
