@@ -132,7 +132,8 @@ class HoldBase(HoldSurface):
         """True from the moment from which somebody else may hold the lock, though it was not released: its lease has
         ended, the client was closed, the event loop has ended, or this is a child of the process that holds it. Local,
         no I/O."""
-        return bool(self._loss) or (not self._has_ended and self._state() not in (HELD, ADOPTED))
+        state = self._state()  # before, as a release in another thread sets the mark first
+        return bool(self._loss) or (not self._has_ended and state not in (HELD, ADOPTED))
 
     @property
     def loss(self) -> Optional[str]:
@@ -259,10 +260,15 @@ class HoldBase(HoldSurface):
     def detach(self) -> str:
         self._check_act("detach")
         token = self.token
-        status = self._detach_of(self._handle)
-        if status:
-            raise self._gone() if status == lib.REDLOCK_LOST else self._error(status)
-        self._end()
+        self._has_ended = True
+        try:
+            status = self._detach_of(self._handle)
+            if status:
+                raise self._lost() if status == lib.REDLOCK_LOST else self._error(status)
+        except BaseException:
+            self._abandon_release()
+            raise
+        self._unwatch()
         return token
 
     def _begin_release(self) -> bool:
@@ -274,9 +280,10 @@ class HoldBase(HoldSurface):
             if self.lost:
                 raise self._lost()
             return False
-        if self._has_ended or self._state() == FORKED:
+        state = self._state()  # before, as another thread's release sets the mark first
+        if self._has_ended or state == FORKED:
             raise self._gone()
-        if self._state() == FREE:
+        if state == FREE:
             self._lose()
             raise self._lost()
         self._has_ended = True
