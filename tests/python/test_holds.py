@@ -53,7 +53,7 @@ def test_two_permits_are_each_left_in_the_others_thread(client, threads, nodes):
     assert client.lock("gpu", permits=2, slot=slots[1], wait=20).acquire()
 
 
-def test_a_lapsed_block_and_the_next_are_left_in_each_others_thread(client, threads, nodes):
+def test_a_lapsed_block_and_the_next_are_left_across_threads(client, threads, nodes):
     lock, (one, two) = client.lock("r", renew=False, **lapsing(4)), threads
     first, second = entered(lock), entered(lock)
     late = one(lambda: next(first))
@@ -97,7 +97,7 @@ def test_a_late_holder_acts_on_its_own_hold(client, threads, nodes, act):
     eventually(lambda: free(client, "r"))
 
 
-def test_a_late_release_after_an_acquire_elsewhere_spares_the_next(client, threads, nodes):
+def test_a_late_release_of_an_acquire_elsewhere_spares_the_next(client, threads, nodes):
     """As by to_thread(): the thread that has acquired it is not the one that releases it."""
     lock, (one, two) = client.lock("r", **lapsing(4)), threads
     late = one(lock.acquire)
