@@ -201,6 +201,16 @@ class Party:
                                      options=as_options(options))
         return lock
 
+    def election(self, resource="r", **options):
+        """A candidate, as a lock: what it acquires is its next term, and a caller of it is another candidate."""
+        lock = Lock(self, "lock%d" % next(self._names), resource)
+        lock.made = self.driver.call("election", lock=lock.name, client=self.client, resource=as_field(resource),
+                                     options=as_options(options))
+        return lock
+
+    def close_client(self):
+        return self.driver.call("close", client=self.client)
+
     def adopt(self, resource, token, **options):
         name = "lock%d" % next(self._names)
         lock = Lock(self, name, resource)
@@ -246,6 +256,13 @@ class Lock:
         self.made = None
         self.token = ""
         self.slot = None
+
+    def callers(self, number):
+        """So many others who use the same object, each in a thread, a task or a Fiber of its own."""
+        callers = [Lock(self.party, "lock%d" % next(Party._names), self.resource) for _ in range(number)]
+        for caller in callers:
+            assert self.driver.call("caller", lock=self.name, caller=caller.name) == "OK"
+        return callers
 
     @property
     def keys(self):

@@ -36,6 +36,9 @@ CAPABILITIES = {
     "body": "holds a lock around a body of code, renewed",
     "nul": "accepts resources with NUL bytes",
     "reentrant": "acquires again what it holds",
+    "sharing": "lets several threads, tasks or Fibers use one lock object, each for a hold of its own",
+    "election": "stands for election",
+    "close": "closes a client while its locks are held, and asks them afterwards",
 }
 
 
@@ -68,10 +71,18 @@ SOURCES = {"c": "driver_c.py", "cli": "driver_cli.py", "python": "driver_python.
 # What a face lacks, and why: reviewed by people, compared with what its driver says. Anything else that is missing
 # fails.
 _PROCESS = "a run of the command is a process of its own: it keeps no handle"
+_ONE_HOLDER = {
+    "sharing": "a Lock object has one holder at a time",
+    "election": "the driver has no such message",
+    "close": "the driver has no such message",
+}
 LACKS = {
     "c": {
         "exception": "C has no exceptions",
         "body": "C has no scoped form",
+        "sharing": "a handle is one holder's",
+        "election": "C has no election: a leader is whoever holds a renewed lock",
+        "close": "C frees the client",
     },
     "cli": {
         "state": _PROCESS,
@@ -83,16 +94,20 @@ LACKS = {
         "renew": "only `redlock run` renews: see body",
         "nul": "an argument of a command cannot hold a NUL byte",
         "reentrant": _PROCESS,
+        "sharing": _PROCESS,
+        "election": "a candidate is a process of its own",
+        "close": _PROCESS,
     },
     "python": {},
     "aio": {},
     "php": {
+        **_ONE_HOLDER,
         "start": "a blocking call has the only thread of PHP",
         "wait": "a blocking call has the only thread of PHP",
     },
-    "fiber": {},
-    "revolt": {},
-    "swoole": {},
+    "fiber": _ONE_HOLDER,
+    "revolt": _ONE_HOLDER,
+    "swoole": _ONE_HOLDER,
 }
 
 # Faces that may be absent, and why; if the variable that names what they need is set, they are required.

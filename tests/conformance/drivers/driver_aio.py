@@ -7,7 +7,7 @@ import sys
 import lines
 import package
 from lines import Malformed, facts, failure, now_ms, send
-from package import CAN, BodyFailed, waiting
+from package import CAN, BodyFailed, Candidate, waiting
 
 import libredlock
 import libredlock.aio
@@ -36,6 +36,20 @@ class Driver(package.Driver):
 
     async def release(self, message):
         return await self.operate(message, "release", 0)
+
+    async def state(self, message):
+        return await self.by_its_owner(message, self.told, lines.state)
+
+    async def validity(self, message):
+        return await self.by_its_owner(message, self.told, lines.validity)
+
+    def candidate(self, election):
+        terms = election.__aiter__()
+        return Candidate(election, lambda **_: terms.__anext__())
+
+    async def close(self, message):
+        await self.known("client", message).close()
+        return {"status": "OK"}
 
     async def start(self, message):
         what = lines.one_of(message, "what", "acquire", "extend", "release")
@@ -96,18 +110,21 @@ class Driver(package.Driver):
     # -- the machinery
 
     async def operate(self, message, what, arg):
-        lock = self.known("lock", message)
-        if isinstance(lock.lock, libredlock.aio.RLock):
-            return await self.by_its_owner(lock, self.perform(lock, what, arg))
-        return await self.perform(lock, what, arg)
+        return await self.by_its_owner(message, self.perform, what, arg)
 
-    async def by_its_owner(self, lock, work):
-        """Messages are tasks of their own, and only one task may acquire a lock again."""
+    async def told(self, lock, what):
+        return what(lock)
+
+    async def by_its_owner(self, message, work, *arguments):
+        """Messages are tasks of their own, and only one task may acquire a lock again. A caller is a task, too."""
+        lock = self.known("lock", message)
+        if lock not in self.callers and not isinstance(lock.lock, libredlock.aio.RLock):
+            return await work(lock, *arguments)
         if lock not in self.owners:
             self.owners[lock] = asyncio.Queue()
             self.tasks.add(asyncio.ensure_future(self.own(self.owners[lock])))
         done = asyncio.get_running_loop().create_future()
-        self.owners[lock].put_nowait((work, done))
+        self.owners[lock].put_nowait((work(lock, *arguments), done))
         return await done
 
     async def own(self, queue):

@@ -3,17 +3,22 @@ import os
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import lines
 import package
 from lines import Fields, facts, failure, now_ms, send
-from package import CAN, BodyFailed, waiting
+from package import CAN, BodyFailed, Candidate, waiting
 
 import libredlock
 
 
 class Driver(package.Driver):
     Client = libredlock.Client
+
+    def __init__(self):
+        super().__init__()
+        self.threads = {}
 
     # -- commands
 
@@ -22,13 +27,27 @@ class Driver(package.Driver):
                 "cancel": "signal"}
 
     def acquire(self, message):
-        return self.operate(self.known("lock", message), "acquire", message.get("wait_ms", -2))
+        return self.in_its_thread(message, lambda lock: self.operate(lock, "acquire", message.get("wait_ms", -2)))
 
     def extend(self, message):
-        return self.operate(self.known("lock", message), "extend", message.get("ttl_ms", 0))
+        return self.in_its_thread(message, lambda lock: self.operate(lock, "extend", message.get("ttl_ms", 0)))
 
     def release(self, message):
-        return self.operate(self.known("lock", message), "release", 0)
+        return self.in_its_thread(message, lambda lock: self.operate(lock, "release", 0))
+
+    def state(self, message):
+        return self.in_its_thread(message, lines.state)
+
+    def validity(self, message):
+        return self.in_its_thread(message, lines.validity)
+
+    def candidate(self, election):
+        terms = iter(election)
+        return Candidate(election, lambda **_: next(terms))
+
+    def close(self, message):
+        self.known("client", message).close()
+        return {"status": "OK"}
 
     def start(self, message):
         """A thread is how a program does something else meanwhile."""
@@ -82,6 +101,15 @@ class Driver(package.Driver):
         sys.exit(0)
 
     # -- the machinery
+
+    def in_its_thread(self, message, work):
+        """That of a caller, who then answers; others have the main thread."""
+        lock = self.known("lock", message)
+        if lock not in self.callers:
+            return work(lock)
+        thread = self.threads.setdefault(lock, ThreadPoolExecutor(1))
+        thread.submit(lambda: send(work(lock), message["id"]))
+        return None
 
     def operate(self, lock, what, arg):
         t0_ms, status = now_ms(), "OK"

@@ -5,7 +5,7 @@ from lines import facts, now_ms
 import libredlock
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
-       "renew body nul reentrant").split()
+       "renew body nul reentrant sharing election close").split()
 FOREVER_S = 365 * 86400.0  # what the option wait_ms allows
 
 
@@ -61,9 +61,50 @@ class Handle:
         return self.hold is not None and self.hold.owned()
 
 
+class Caller(Handle):
+    """One of those that share a lock object: a thread or task, which speaks of its hold by the object's methods."""
+
+    def to_act_on(self):
+        return self.lock
+
+    def let_go(self):
+        pass
+
+    def own(self, fact):
+        try:
+            return getattr(self.lock, fact)
+        except libredlock.NotHeld:
+            return None
+
+    token = property(lambda self: self.own("token") or "")
+    fence = property(lambda self: self.own("fence"))
+    slot = property(lambda self: self.own("slot"))
+    remaining = property(lambda self: self.lock.remaining)
+    votes = property(lambda self: self.said or self.own("votes") or {})
+    lost = property(lambda self: self.lock.lost)
+
+    def owned(self):
+        return self.lock.owned()
+
+
+class Candidate(Handle):
+    """One of an election: what it acquires is its next term."""
+
+    def __init__(self, election, acquire):
+        super().__init__(self)
+        self.election, self.acquire = election, acquire
+
+    def to_act_on(self):
+        return self.hold
+
+
 class Driver(lines.Driver):
     FAILURES = libredlock.RedlockError, TypeError, ValueError, OverflowError
     Client = None  # of the surface
+
+    def __init__(self):
+        super().__init__()
+        self.callers = {}
 
     def client(self, message):
         options = lines.options(message)
@@ -82,11 +123,17 @@ class Driver(lines.Driver):
         self.locks[message["lock"]] = Handle(None, client.adopt(lines.resources(message), message["token"], **options))
         return {"status": "OK"}
 
-    def state(self, message):
-        return lines.state(self.known("lock", message))
+    def election(self, message):
+        client, options = self.known("client", message), lines.keywords(lines.options(message))
+        self.locks[message["lock"]] = self.candidate(client.election(lines.resources(message), **options))
+        return {"status": "OK"}
 
-    def validity(self, message):
-        return lines.validity(self.known("lock", message))
+    def caller(self, message):
+        known = self.known("lock", message)
+        election = getattr(known, "election", None)
+        caller = Caller(known.lock) if election is None else self.candidate(election)
+        self.locks[lines.text(message, "caller")] = self.callers[caller] = caller
+        return {"status": "OK"}
 
     def detach(self, message):
         lock = self.known("lock", message)
