@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -19,7 +19,7 @@ LOST_KEPT = 1000
 ENDED_KEPT = 8
 LONGEST_NAME = 512 << 20
 
-# A single attempt does not wait for slow nodes to learn who holds the lock.
+# For so long the nodes are asked who holds a busy lock.
 HOLDER_LIMIT_MS = 250
 
 # After this time a thread or task that waits for its own hold is warned.
@@ -28,6 +28,7 @@ WARN_AFTER_MS = 1000
 _free = lib.redlock_lock_free
 _owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
 _make = lib.make_lock
+now_ms = lib.now_ms
 _RENEW = b"renew\0true\0"
 
 
@@ -426,16 +427,16 @@ class LockBase(LockSurface):
         failure: RedlockError = hold._error(lib.REDLOCK_BUSY, words)
         return failure
 
-    def _is_unnamed(self, hold: Any, failure: RedlockError) -> bool:
-        """Whether a single attempt has found a holder without asking for its name."""
-        is_single = hold.attempts == 1 or hold._wait_option_ms() == 0  # it tries again while votes are split
-        return isinstance(failure, Busy) and failure.held_by is None and is_single
+    def _probes(self) -> Iterator[Tuple[Any, int]]:
+        """What to ask who holds it, of several resources for one after the other, and for how many milliseconds."""
+        until_ms = now_ms() + HOLDER_LIMIT_MS
+        for name in self._resource if isinstance(self._resource, tuple) else (self._resource,):
+            left_ms = until_ms - now_ms()
+            if left_ms > 0 and self._client._is_open:
+                yield self._client._probe(name), left_ms
 
     def _waits_for_itself(self, owner: Any) -> bool:
         return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])
-
-    def _parts(self) -> Tuple[Resource, ...]:
-        return self._resource if isinstance(self._resource, tuple) else (self._resource,)
 
     def __repr__(self) -> str:
         held = [hold for hold in self._holds[:] if hold.locked()]

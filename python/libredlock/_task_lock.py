@@ -11,10 +11,9 @@ from weakref import ref
 
 from ._binding import Binding, call_in, need_loop, running_loop
 from ._core import lib
-from ._errors import Closed, Holder, RedlockError
+from ._errors import Busy, RedlockError
 from ._hold import HoldBase, note_loss
-from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
-from ._native import held_by
+from ._lock import WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Resources, Seconds
 
@@ -32,8 +31,8 @@ ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
 EXPIRE = lib.REDLOCK_EXPIRE
 RELEASE = lib.REDLOCK_RELEASE
+WHO = lib.REDLOCK_WHO
 PAUSE_S = 0.0005
-now_ms = lib.now_ms
 
 
 def awaited(function: Function) -> Function:
@@ -353,29 +352,13 @@ class Lock(LockBase):
     async def _refusal(self, hold: Any, status: int) -> RedlockError:
         """Why a block is not entered."""
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        if self._is_unnamed(hold, failure):
-            failure.held_by = await self._ask_who_holds()  # type: ignore[attr-defined]
+        if isinstance(failure, Busy) and failure.held_by is None:
+            for probe, limit_ms in self._probes():
+                await self._client._run(probe, WHO, limit_ms)
+                failure.held_by = probe._held_by_of(probe._handle)
+                if failure.held_by is not None:
+                    break
         return failure
-
-    async def _ask_who_holds(self) -> Optional[Holder]:
-        """Of several resources, of the first that is held."""
-        until_ms = now_ms() + HOLDER_LIMIT_MS
-        for name in self._parts():
-            if now_ms() >= until_ms:
-                return None
-            try:
-                probe = self._client._probe(name)
-            except Closed:
-                return None
-            asked, limit_s = self._client._run(probe, lib.REDLOCK_INSPECT, 0), (until_ms - now_ms()) / 1000
-            try:
-                await asyncio.wait_for(asked, limit_s)
-            except asyncio.TimeoutError:
-                pass
-            holder = held_by(probe._handle)
-            if holder is not None:
-                return holder
-        return None
 
     def _is_over(self, owner: Any) -> bool:
         return owner is None or not isinstance(owner, asyncio.Future) or owner.done()

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Type, TypeVa
 
 from ._blocking import SLICE_MS, wait
 from ._core import lib
-from ._errors import Closed, Holder, RedlockError
+from ._errors import Busy, RedlockError
 from ._hold import HoldBase, note_loss
-from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
-from ._native import held_by
+from ._lock import LockBase, calling_frame, key_of
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Seconds
@@ -27,11 +26,9 @@ BUSY = lib.REDLOCK_BUSY
 ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
 EXPIRE = lib.REDLOCK_EXPIRE
-INSPECT = lib.REDLOCK_INSPECT
+WHO = lib.REDLOCK_WHO
 PAUSE_S = 0.0005
 _run = lib.run_operation
-_wait = lib.redlock_lock_wait
-now_ms = lib.now_ms
 
 
 class Hold(HoldBase):
@@ -226,37 +223,13 @@ class Lock(LockBase):
     def _refusal(self, hold: Any, status: int) -> RedlockError:
         """Why a block is not entered."""
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        if self._is_unnamed(hold, failure):
-            failure.held_by = self._ask_who_holds()  # type: ignore[attr-defined]
+        if isinstance(failure, Busy) and failure.held_by is None:
+            for probe, limit_ms in self._probes():
+                self._client._drive(self._client, probe._handle, WHO, limit_ms)
+                failure.held_by = probe._held_by_of(probe._handle)
+                if failure.held_by is not None:
+                    break
         return failure
-
-    def _ask_who_holds(self) -> Optional[Holder]:
-        """Of several resources, of the first that is held."""
-        until_ms = now_ms() + HOLDER_LIMIT_MS
-        for name in self._parts():
-            if now_ms() >= until_ms:
-                return None
-            try:
-                handle = self._client._probe(name)._handle
-            except Closed:
-                return None
-            self._inspect(handle, until_ms)
-            holder = held_by(handle)
-            if holder is not None:
-                return holder
-        return None
-
-    def _inspect(self, handle: Any, until_ms: int) -> None:
-        client = self._client
-        if client._greenlets is not None:
-            client._drive(client, handle, INSPECT, 0)
-            return
-        status = _run(handle, INSPECT, 0, SLICE_MS)
-        while status == PENDING and now_ms() < until_ms:
-            status = _wait(handle, SLICE_MS)
-        if status == PENDING:
-            lib.redlock_lock_cancel(handle)
-            _wait(handle, SLICE_MS)
 
 
 class RLock(Lock):
