@@ -80,6 +80,7 @@ class HoldBase(HoldSurface):
     _start_of = lib.redlock_lock_start
     _adopt_of = lib.redlock_lock_adopt_bytes
     _held_by_of: Any = staticmethod(held_by)
+    _who_of: Any = lib.redlock_lock_who
 
     def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
         """Called by locks."""
@@ -390,8 +391,9 @@ _LOSSES = {
     lib.REDLOCK_LOSS_REFUSED: ("refused", ": too many nodes became ineligible to vote"),
     lib.REDLOCK_LOSS_LIMIT: ("limit", ": max_hold allowed no further renewal"),
     lib.REDLOCK_LOSS_CLOCK: ("clock", ": the clocks of too many nodes were stepped forward"),
+    lib.REDLOCK_LOSS_CLOSED: ("closed", ": the client was closed, or its event loop, and released it"),
 }
-_LOSS_WORDS = {**dict(_LOSSES.values()), "closed": ": the client was closed, or its event loop, and released it"}
+_LOSS_WORDS = dict(_LOSSES.values())
 
 _STATES = {HELD: "held", LOST: "lost", ADOPTED: "adopted", FORKED: "held by the parent process"}
 

@@ -9,7 +9,7 @@ from ._blocking import SLICE_MS, wait
 from ._core import lib
 from ._errors import Busy, RedlockError
 from ._hold import HoldBase, note_loss
-from ._lock import LockBase, calling_frame, key_of
+from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Seconds
@@ -222,8 +222,10 @@ class Lock(LockBase):
 
     def _refusal(self, hold: Any, status: int) -> RedlockError:
         """Why a block is not entered."""
+        if status == BUSY and self._client._greenlets is None:
+            hold._who_of(hold._handle, HOLDER_LIMIT_MS)
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        if isinstance(failure, Busy) and failure.held_by is None:
+        if self._client._greenlets is not None and isinstance(failure, Busy) and failure.held_by is None:
             for probe, limit_ms in self._probes():
                 self._client._drive(self._client, probe._handle, WHO, limit_ms)
                 failure.held_by = probe._held_by_of(probe._handle)

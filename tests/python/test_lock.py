@@ -212,8 +212,10 @@ def test_status_and_busy_name_the_holder(nodes):
             assert (held_by.client_name, held_by.host, held_by.pid) == ("worker-7", socket.gethostname(), os.getpid())
             assert 0 <= held_by.held < 60
             assert asker.status("r").held and not asker.lock("r").locked()
+            words = r"held by worker-7 \(pid \d+ on .+\) for \d+\.\d s"
             for wait in 1.5, 0:
-                assert busy(asker.lock("r", wait=wait).__enter__, "held by").held_by.client_name == "worker-7"
+                failure = busy(asker.lock("r", wait=wait).__enter__, words)
+                assert failure.held_by.client_name == "worker-7"
 
 
 def test_busy_names_the_holder_if_another_node_hangs(nodes):
