@@ -9,9 +9,6 @@
 
 enum { INSTRUCTIONS_MAX = 1000000 };
 
-void *__libc_realloc(void *memory, size_t size);
-void __libc_free(void *memory);
-
 static lua_State *lua;
 static const struct request *running;
 
@@ -22,8 +19,8 @@ static void *allocate(void *context, void *memory, size_t before, size_t size)
   (void)context;
   (void)before;
   if (size)
-    return __libc_realloc(memory, size);
-  __libc_free(memory);
+    return heap_realloc(memory, size);
+  heap_free(memory);
   return NULL;
 }
 

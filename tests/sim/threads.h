@@ -28,6 +28,7 @@ void thread_preempt(int64_t duration);
 /* ---- arena.c ---- */
 
 void *heap_realloc(void *memory, size_t size);
+void heap_free(void *memory);
 void *arena_use(const struct process *process);
 void arena_return(void *before);
 void arena_start(int index);

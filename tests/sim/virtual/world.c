@@ -41,6 +41,11 @@ void *heap_realloc(void *memory, size_t size)
   return memory;
 }
 
+void heap_free(void *memory)
+{
+  free(memory);
+}
+
 void *arena_use(const struct process *process)
 {
   (void)process;
