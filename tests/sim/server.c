@@ -280,17 +280,19 @@ static void command_client(struct request *request)
 static void command_info(struct request *request)
 {
   const struct node *node = request->node;
-  char text[512], run_id[48];
-  server_run_id(request->world, node, request->connection->to_replica, run_id, sizeof run_id);
+  char text[512], *at = stpcpy(text, "# Server\r\nredis_version:");
   request->connection->informed_at = request->world->now;
-  int size = snprintf(text, sizeof text,
-                      "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n\r\n"
-                      "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
-                      "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\nmaster_replid:%08x%08x%024x\r\n"
-                      "master_replid2:%08x%032x\r\n",
-                      node->old ? "5.0.14" : "7.0.15", run_id, is_replica(request) ? "slave" : "master",
-                      (unsigned)node->index, (unsigned)node->incarnation, 1u, (unsigned)node->former_master, 0u);
-  server_reply_bulk(request, text, (size_t)size);
+  at = stpcpy(at, node->old ? "5.0.14" : "7.0.15");
+  at = stpcpy(at, "\r\nredis_mode:standalone\r\nrun_id:");
+  server_run_id(request->world, node, request->connection->to_replica, at);
+  at = stpcpy(at + RUN_ID_SIZE - 1, "\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n");
+  at = stpcpy(at, "# Replication\r\nrole:");
+  at = stpcpy(at, is_replica(request) ? "slave" : "master");
+  at = stpcpy(at, "\r\nconnected_slaves:0\r\nmaster_replid:");
+  at = server_put_hex(server_put_hex(at, (uint32_t)node->index), node->incarnation);
+  at = stpcpy(at, "000000000000000000000001\r\nmaster_replid2:");
+  at = stpcpy(server_put_hex(at, node->former_master), "00000000000000000000000000000000\r\n");
+  server_reply_bulk(request, text, (size_t)(at - text));
 }
 
 static void command_auth(struct request *request)

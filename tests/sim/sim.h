@@ -27,6 +27,7 @@ enum {
   OPEN_MAX = 6 * NODES_MAX,
   HOLDINGS_MAX = 64,
   TOKEN_SIZE = 40,
+  RUN_ID_SIZE = 41,
   TOKENS_AT_FIRST = 4096,
   WRITES_KEPT = 16,
   SETS_KEPT = 8,
@@ -266,7 +267,8 @@ int64_t marker_number(const struct world *world, const struct node *node);
 int operator_looks(struct world *world, struct rlk_plan *plan, int mode);
 void operator_writes(struct world *world, struct node *node, struct rlk_plan *plan, int mode);
 void operator_changes(struct world *world, struct node *node, int mode, int64_t max_ttl_ms);
-void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
+void server_run_id(const struct world *world, const struct node *node, int is_replica, char out[RUN_ID_SIZE]);
+char *server_put_hex(char *out, uint32_t value); /* eight digits; returns what is behind them */
 void server_expire(struct world *world, struct node *node, int resource);
 void server_leave_key(struct world *world, struct node *node, int resource, int64_t ttl_ms);
 int64_t server_clock_ms(const struct world *world, const struct node *node);

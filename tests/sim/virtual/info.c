@@ -55,8 +55,8 @@ void info(struct request *request)
   const struct server *server = server_of(request);
   const struct node *node = request->node;
   static char text[TEXT_SIZE];
-  char run_id[48];
-  server_run_id(request->world, node, 0, run_id, sizeof run_id);
+  char run_id[RUN_ID_SIZE];
+  server_run_id(request->world, node, 0, run_id);
   text[0] = 0;
   if (wants(request, text, "Server"))
     add(text, "redis_version:7.0.15\r\nredis_mode:%s\r\nprocess_id:%d\r\nrun_id:%s\r\n",
