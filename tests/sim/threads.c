@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <time.h>
 #include <ucontext.h>
@@ -25,17 +26,19 @@ struct thread {
   enum thread_state state;
   const void *waits_for; /* the eventcount */
   uint32_t bit;
-  uint32_t serial;   /* of the event that lets it run */
-  uint32_t switches; /* how often it gave the processor up */
-  int due;           /* it may run once its process does */
-  int looking;       /* no preemption: the program looks at what a call has left */
-  ucontext_t context;
+  uint32_t serial;    /* of the event that lets it run */
+  uint32_t switches;  /* how often it gave the processor up */
+  int due;            /* it may run once its process does */
+  int looking;        /* no preemption: the program looks at what a call has left */
+  ucontext_t context; /* in which it begins; */
+  jmp_buf here;       /* it goes on from there, */
+  int has_begun;      /* as this is so: swapcontext would ask the kernel for its signals each time */
   void *stack;
 };
 
 static struct thread threads[THREADS_MAX];
 static struct thread *current;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
@@ -78,14 +81,20 @@ static void give_up(enum thread_state state, int64_t at)
   thread->switches++;
   plan(thread, at);
   current = NULL;
-  swapcontext(&thread->context, &scheduler);
+  if (!_setjmp(thread->here))
+    _longjmp(scheduler, 1);
 }
 
 static void resume(struct thread *thread)
 {
   thread->state = THREAD_READY;
   current = thread;
-  swapcontext(&scheduler, &thread->context);
+  if (_setjmp(scheduler))
+    return;
+  if (thread->has_begun)
+    _longjmp(thread->here, 1);
+  thread->has_begun = 1;
+  setcontext(&thread->context);
 }
 
 static void steal(struct process *process, int64_t duration)
@@ -133,6 +142,7 @@ void thread_start(struct process *process, int number, void (*run)(struct proces
   thread->context.uc_stack.ss_size = STACK_SIZE;
   thread->context.uc_link = NULL;
   makecontext(&thread->context, enter, 0);
+  thread->has_begun = 0;
   process->running++;
   thread->state = THREAD_READY;
   plan(thread, process->world->now);
