@@ -2,6 +2,7 @@
  * libraries, and can leave nothing behind. Its memory is the system's: a process that forks has no part in it. */
 #include "script.h"
 
+#include <ctype.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdio.h>
@@ -11,6 +12,25 @@ enum { INSTRUCTIONS_MAX = 1000000 };
 
 static lua_State *lua;
 static const struct request *running;
+
+/* ---- numbers ---- */
+
+double __real_strtod(const char *text, char **end);
+double __wrap_strtod(const char *text, char **end);
+
+/* Whole numbers, of which scripts read many, at a tenth of the price. */
+double __wrap_strtod(const char *text, char **end)
+{
+  uint64_t value = 0;
+  const char *at = text;
+  for (; *at >= '0' && *at <= '9' && at < text + 16; at++)
+    value = value * 10 + (uint64_t)(*at - '0');
+  if (at == text || value > UINT64_C(1) << 53 || isalnum((unsigned char)*at) || *at == '.')
+    return __real_strtod(text, end);
+  if (end)
+    *end = (char *)(uintptr_t)at;
+  return (double)value;
+}
 
 /* ---- the state ---- */
 
