@@ -93,7 +93,6 @@ void queue_push(struct queue *queue, struct event event);
 int queue_pop(struct queue *queue, struct event *event);
 
 /* ---- network.c ---- */
-
 struct stream {
   char *bytes;
   size_t head, arrived, end, capacity; /* [head, arrived) can be read, [arrived, end) is on its way */
@@ -411,7 +410,6 @@ int64_t slot_think_time(struct slot *slot);
 int64_t slot_extension_limit_ms(const struct slot *slot);
 
 /* ---- oracle.c ---- */
-
 struct holding {
   int slot; /* index in the world, -1 for none */
   char token[TOKEN_SIZE + 1];
