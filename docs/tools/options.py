@@ -40,7 +40,6 @@ GROUPS = {  # an option that is in none of them belongs to the last
 ELSEWHERE = {  # what a face sets where its user says nothing
     "wait_ms": "Python: no limit; `redlock`: 40 s",
     "renew": "`redlock run`, `with` in Python, `run()` in PHP: true",
-    "max_hold_ms": "`redlock run`: no limit",
     "connect_timeout_ms": "`redlock status`, `redlock doctor`: 1 s",
 }
 

@@ -11,7 +11,7 @@ from ._options import unknown
 from .types import Resource
 
 # A candidate stands by for as long as it takes, through outages too.
-_STANDS_BY: Dict[str, Any] = {"wait": None, "outage_wait": None, "max_hold": None}
+_STANDS_BY: Dict[str, Any] = {"wait": None, "outage_wait": None}
 _OF_EVERY_ELECTION: Dict[str, Any] = {"renew": True, "fence": True}
 _REFUSED = {
     "wait": "a candidate stands by until it leads, or until stop()",

@@ -124,7 +124,7 @@ class LockOptions(TypedDict, total=False):
     None: without limit."""
     max_hold: Optional[Seconds]
     """No extension reaches beyond this time after the lock was acquired; if the lock's own ttl is longer, none
-    begins later. Default: 3600 s. Allowed: 0 s to 31536000 s, or None: without limit."""
+    begins later. Default: None. Allowed: 0 s to 31536000 s, or None: without limit."""
     strict_release: bool
     """Also send deletes to nodes that did not grant the lock. Default: False. Allowed: True or False."""
 

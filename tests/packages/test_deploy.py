@@ -372,4 +372,4 @@ def test_alerts_and_dashboard_use_metrics_that_exist():
     for text in re.findall(r"expr: (.*?)\n        (?:for|labels)", rules, re.S) + shown:
         assert set(re.findall(r"redlock_\w+", text)) - known == set()
     explained = re.findall(r"^\| `(Redlock\w+)`", (ROOT / "docs/alerts.md").read_text(), re.M)
-    assert re.findall(r"- alert: (\w+)", rules) == explained and len(explained) == 11
+    assert re.findall(r"- alert: (\w+)", rules) == explained and len(explained) == 12

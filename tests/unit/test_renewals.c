@@ -83,14 +83,42 @@ static void an_unconfirmed_renewal_is_reported(void **state)
   redlock_lock_free(renewed);
 }
 
+/* Once an hour, and again for the next hold. */
+static void each_hour_of_a_renewed_hold_is_reported(void **state)
+{
+  redlock_lock *renewed = hold_renewed("a", "0.01");
+  struct rlk_events *events = &client->engine.net.events;
+  (void)state;
+  assert_int_equal(rlk_events_init(events), 0);
+  for (int hours = 1; hours <= 2; hours++) {
+    int64_t at_ns = renewed->hold.acquired_ns + hours * 3600000 * MS;
+    char said[80];
+    snprintf(said, sizeof said, "held for %d h and renewed until it is released", hours);
+    renewed->hold.valid_until_ns = RLK_NEVER - 1;
+    rlk_wheel_set(&client->engine.wheel, &renewed->renewal.entry, at_ns - MS);
+    rlk_renewals_due(&client->engine, at_ns - MS);
+    assert_null(rlk_event_first(events));
+    renewed->renewal.goal_ns = 0;
+    for (int again = 0; again < 2; again++) {
+      rlk_wheel_set(&client->engine.wheel, &renewed->renewal.entry, at_ns);
+      rlk_renewals_due(&client->engine, at_ns);
+      renewed->renewal.goal_ns = 0;
+    }
+    assert_int_equal(rlk_event_first(events)->kind, RLK_EVENT_HELD_LONG);
+    assert_string_equal(rlk_event_first(events)->detail, said);
+    rlk_event_pop(events);
+    assert_null(rlk_event_first(events));
+  }
+  redlock_lock_free(renewed);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
-      CASE(leases_of_different_drift_are_renewed_apart),
-      CASE(a_repeated_renewal_leaves_out_locks_shared_since),
-      CASE(nothing_is_renewed_when_max_hold_is_reached),
-      CASE(an_unconfirmed_renewal_is_reported),
+      CASE(leases_of_different_drift_are_renewed_apart), CASE(a_repeated_renewal_leaves_out_locks_shared_since),
+      CASE(nothing_is_renewed_when_max_hold_is_reached), CASE(an_unconfirmed_renewal_is_reported),
+      CASE(each_hour_of_a_renewed_hold_is_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@ static const char *const names[] = {
     [RLK_EVENT_LOST] = "lost",
     [RLK_EVENT_AT_RISK] = "at_risk",
     [RLK_EVENT_LIMIT] = "limit",
+    [RLK_EVENT_HELD_LONG] = "held_long",
     [RLK_EVENT_NODE_UP] = "node_up",
     [RLK_EVENT_NODE_DOWN] = "node_down",
     [RLK_EVENT_NODE_SILENT] = "node_silent",

@@ -65,14 +65,19 @@ static void waiting(const struct rlk_engine *e, struct rlk_text *out)
   number(out, "longest_queue", "gauge", "The most acquisitions that wait for the same resource.", (uint64_t)longest);
 }
 
-static void locks(const struct rlk_engine *e, struct rlk_text *out)
+static void locks(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
 {
   uint64_t held = 0, in_flight = 0;
+  int64_t longest_ns = 0;
   for (const redlock_lock *lock = e->locks; lock; lock = lock->next) {
+    int64_t hold_ns = lock->state == REDLOCK_STATE_HELD ? now - lock->hold.acquired_ns : 0;
+    longest_ns = hold_ns > longest_ns ? hold_ns : longest_ns;
     held += lock->state == REDLOCK_STATE_HELD;
     in_flight += lock->op.status == REDLOCK_PENDING;
   }
   number(out, "locks_held", "gauge", "Locks that are held.", held);
+  number(out, "longest_hold_seconds", "gauge", "How long the lock that was acquired first has been held.",
+         (uint64_t)(longest_ns / 1000000000));
   number(out, "locks_renewing", "gauge", "Locks that are renewed in the background.", (uint64_t)e->renewing);
   number(out, "operations_in_flight", "gauge", "Operations that have not ended.", in_flight);
   number(out, "pending_deletes", "gauge", "Tokens that were given up and are not deleted everywhere yet.",
@@ -203,7 +208,7 @@ int64_t redlock_client_metrics(redlock_client *c, char *buf, size_t size)
     return -REDLOCK_INVALID;
   family(&out, "library", "info", "The library.");
   rlk_text_format(&out, "redlock_library_info{version=\"%s\"} 1\n", redlock_version());
-  locks(&c->engine, &out);
+  locks(&c->engine, &out, rlk_client_now(c));
   nodes(&c->engine, &out, rlk_client_now(c));
   rlk_text_add(&out, "# EOF\n");
   return rlk_leave_text(c, &out);

@@ -56,6 +56,7 @@ struct rlk_renewal {
   int is_on;       /* the keeper looks after it */
   int is_last;     /* the round reaches to max_hold_ms: no other follows */
   int at_risk;
+  int64_t hours_told; /* of the hold, in events */
 };
 
 struct rlk_verb;

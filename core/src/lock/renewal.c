@@ -7,6 +7,7 @@
 #include "renewal.h"
 
 #define MS RLK_NS_PER_MS
+#define HOUR_NS (3600000 * MS)
 
 /* Leases that are due at about the same time are renewed together: one command per node. */
 static int64_t rounded(const redlock_lock *lock, int64_t at)
@@ -35,6 +36,7 @@ void rlk_renewal_begin(redlock_lock *lock)
     return;
   lock->renewal.is_on = 1;
   lock->renewal.is_last = lock->renewal.at_risk = 0;
+  lock->renewal.hours_told = 0;
   lock->engine->renewing++;
   schedule_next(lock);
 }
@@ -138,6 +140,19 @@ static int terms_of(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
   return now + terms->lease_ns > lock->hold.valid_until_ns;
 }
 
+/* Nothing else ends a hold that was forgotten. */
+static void tell_of_each_hour(redlock_lock *lock, int64_t now)
+{
+  char words[RLK_EVENT_DETAIL_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  int64_t hours = (now - lock->hold.acquired_ns) / HOUR_NS;
+  if (hours <= lock->renewal.hours_told)
+    return;
+  lock->renewal.hours_told = hours;
+  rlk_text_format(&text, "held for %lld h and renewed until it is released", (long long)hours);
+  rlk_lock_tell(lock, RLK_EVENT_HELD_LONG, words);
+}
+
 /* Whether the lock takes part in this round; then its terms are in *terms. */
 static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
@@ -152,6 +167,7 @@ static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
     rlk_lock_tell(lock, RLK_EVENT_AT_RISK, "a renewal was not confirmed in time");
     rlk_mark_ended(lock->engine, lock);
   }
+  tell_of_each_hour(lock, now);
   return 1;
 }
 

@@ -77,7 +77,7 @@ enum { RLK_LAYOUT_STRING, RLK_LAYOUT_HASH };
     "a held lock may be acquired again by its handle, and is released as often")                                       \
   X(MAX_EXTENSIONS, "max_extensions", COUNT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                    \
     "calls of extend allowed during one hold; renewals do not count; -1 without limit")                                \
-  X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "3600000", -1, RLK_YEAR_MS, "", BOTH,                                       \
+  X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "-1", -1, RLK_YEAR_MS, "", BOTH,                                            \
     "no extension reaches beyond this time after the lock was acquired; if the lock's own ttl_ms is longer, none "     \
     "begins later; -1 without limit")                                                                                  \
   X(KEY_PREFIX, "key_prefix", STRING, "", "", 0, 256, "", CLIENT, "prepended to the resource to form the key")         \

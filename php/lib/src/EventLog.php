@@ -13,7 +13,11 @@ final class EventLog
     /** Events that need no attention. */
     private const INFORMATION = ['node_up'];
 
-    private const OF_LOCKS = ['at_risk' => Event\AtRisk::class, 'limit' => Event\LimitReached::class];
+    private const OF_LOCKS = [
+        'at_risk' => Event\AtRisk::class,
+        'limit' => Event\LimitReached::class,
+        'held_long' => Event\HeldLong::class,
+    ];
     private const OF_NODES = [
         'node_up' => Event\NodeUp::class,
         'node_down' => Event\NodeDown::class,
