@@ -167,10 +167,12 @@ enum redlock_option_field {
   REDLOCK_OPTION_TYPE = 1, /* "int", "float", "bool", "string" or "nodes" */
   REDLOCK_OPTION_UNIT = 2, /* "ms" or "" */
   REDLOCK_OPTION_DEFAULT = 3,
-  REDLOCK_OPTION_RANGE = 4,      /* in words, as error messages print it */
-  REDLOCK_OPTION_SCOPE = 5,      /* "client", or "both" if it can also be set for a lock */
-  REDLOCK_OPTION_HELP = 6,       /* one line */
-  REDLOCK_OPTION_RANGE_PARTS = 7 /* the range as parts, see redlock_lock_message_parts */
+  REDLOCK_OPTION_RANGE = 4,       /* in words, as error messages print it */
+  REDLOCK_OPTION_SCOPE = 5,       /* "client", or "both" if it can also be set for a lock */
+  REDLOCK_OPTION_HELP = 6,        /* one line */
+  REDLOCK_OPTION_RANGE_PARTS = 7, /* the range as parts, see redlock_lock_message_parts */
+  REDLOCK_OPTION_PURPOSE = 8      /* "node" and "tls": connections; "kind" of lock; "grant": of one acquisition; "wait":
+                                     in order; "lease": granted or extended; "hold"; "handle": kept by a program */
 };
 
 /* Fields of a node's answer for redlock_lock_answer. */

@@ -7,7 +7,7 @@ import ctypes
 import itertools
 import sys
 
-FIELDS = ("name", "type", "unit", "default", "range", "scope", "help")  # enum redlock_option_field
+FIELDS = ("name", "type", "unit", "default", "range", "scope", "help", "range_parts", "purpose")  # enum redlock_option_field
 
 HEAD = """<!-- Made from the option table of the library by ./dev docs: do not edit it. -->
 
@@ -28,13 +28,12 @@ TABLE = """
 |---|---|---|---|---|---|---|
 """
 
-GROUPS = {  # an option that is in none of them belongs to the last
-    "Nodes": "nodes key_prefix connect_timeout_ms node_timeout_ms user_file password_file",
-    "The lease": "ttl_ms max_ttl_ms drift_factor min_validity_ms renew reentrant max_extensions max_hold_ms fence",
-    "Waiting": "wait_ms outage_wait_ms queue wake retry_count retry_delay_ms retry_jitter",
-    "The restart guard": "guard cluster",
-    "TLS": "tls_ca_file tls_ca_path tls_cert_file tls_key_file tls_server_name tls_verify",
-    "Others": "",
+GROUPS = {  # the purposes of the options in it
+    "Nodes": "node",
+    "The lease": "lease hold handle",
+    "Waiting and the attempt": "grant wait",
+    "Kinds of lock": "kind",
+    "TLS": "tls",
 }
 
 ELSEWHERE = {  # what a face sets where its user says nothing
@@ -64,10 +63,10 @@ def row(option):
 
 
 def page(library):
-    left = {option["name"]: option for option in read_options(library)}
+    options = list(read_options(library))
     text = HEAD
-    for title, names in GROUPS.items():
-        chosen = [left.pop(name) for name in (names.split() or list(left)) if name in left]
+    for title, purposes in GROUPS.items():
+        chosen = [option for option in options if option["purpose"] in purposes.split()]
         text += TABLE.format(title=title) + "".join(map(row, chosen))
     return text
 

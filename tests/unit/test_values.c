@@ -69,6 +69,7 @@ static void the_option_table_is_whole(void **state)
     int is_ms = size > 3 && strcmp(name + size - 3, "_ms") == 0;
     assert_one_of(redlock_option_at(count, REDLOCK_OPTION_TYPE), "int float bool string nodes");
     assert_one_of(redlock_option_at(count, REDLOCK_OPTION_SCOPE), "client both");
+    assert_one_of(redlock_option_at(count, REDLOCK_OPTION_PURPOSE), "node tls kind grant wait lease hold handle");
     assert_string_equal(redlock_option_at(count, REDLOCK_OPTION_UNIT), is_ms ? "ms" : "");
     assert_true(strlen(redlock_option_at(count, REDLOCK_OPTION_RANGE)) > 0);
     assert_true(strlen(redlock_option_at(count, REDLOCK_OPTION_HELP)) > 0);

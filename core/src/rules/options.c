@@ -45,11 +45,12 @@ static const struct row {
   double min, max;
   const char *range;
   enum scope scope;
+  const char *purpose;
   const char *help;
 } rows[RLK_OPTION_COUNT] = {
-#define ROW(symbol, name, type, unit, initial, min, max, also, scope, help)                                            \
-  [RLK_OPT_##                                                                                                          \
-      symbol] = {name, type, unit, initial, (double)(min), (double)(max), RANGE_##type(min, max, also), scope, help},
+#define ROW(symbol, name, type, unit, initial, min, max, also, scope, purpose, help)                                   \
+  [RLK_OPT_##symbol] = {name,  type,    unit, initial, (double)(min), (double)(max), RANGE_##type(min, max, also),     \
+                        scope, purpose, help},
     RLK_OPTIONS(ROW)
 #undef ROW
 };
@@ -69,6 +70,7 @@ const char *redlock_option_at(int index, int field)
   case REDLOCK_OPTION_RANGE_PARTS: return rows[index].range;
   case REDLOCK_OPTION_SCOPE: return rows[index].scope == BOTH ? "both" : "client";
   case REDLOCK_OPTION_HELP: return rows[index].help;
+  case REDLOCK_OPTION_PURPOSE: return rows[index].purpose;
   default: return NULL;
   }
 }

@@ -67,6 +67,7 @@ namespace {
     const REDLOCK_OPTION_SCOPE = 5;
     const REDLOCK_OPTION_HELP = 6;
     const REDLOCK_OPTION_RANGE_PARTS = 7;
+    const REDLOCK_OPTION_PURPOSE = 8;
     const REDLOCK_ANSWER_WORDS = 0;
     const REDLOCK_ANSWER_TTL_MS = 1;
     const REDLOCK_ANSWER_TOKEN = 2;
