@@ -21,6 +21,10 @@ def listed(name):
     return (ROOT / name).read_text().split()
 
 
+def sources_of_the_command():
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "core/cli").glob("*.c"))
+
+
 class build_command(Distribution().get_command_class("build_scripts")):
     """The program as a script, so that pip installs and removes it. The core's objects come from build_ext."""
 
@@ -34,7 +38,7 @@ class build_command(Distribution().get_command_class("build_scripts")):
         hiredis, jansson, popt = (library(name) for name in ("hiredis", "jansson", "popt"))
         objects = compiler.object_filenames(listed("core/sources.txt") + hiredis.sources, output_dir=folder)
         objects += compiler.compile(
-            listed("core/cli/sources.txt"), output_dir=folder, macros=[("_GNU_SOURCE", "")],
+            sources_of_the_command(), output_dir=folder, macros=[("_GNU_SOURCE", "")],
             include_dirs=["core/include", "core/src"],
             extra_postargs=["-std=c11", "-O2", *hiredis.cflags, *jansson.cflags, *popt.cflags])
         for own in jansson, popt:

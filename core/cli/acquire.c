@@ -27,13 +27,17 @@ static int hand_over(const struct session *session)
   return failed;
 }
 
-int acquire_main(const struct args *args)
+static int acquire(struct session *session)
 {
-  struct session session;
-  int code = session_open(&session, args);
-  if (code == 0) {
-    int status = session_confirm(&session, session_acquire(&session));
-    code = status == REDLOCK_OK ? hand_over(&session) : report_failure(&session, status);
-  }
-  return session_close(&session, code);
+  int status = session_confirm(session, session_acquire(session));
+  return status == REDLOCK_OK ? hand_over(session) : report_failure(session, status);
 }
+
+const struct command acquire_command = {
+    OVERVIEW("acquire", "Lock", "take the lock, print its token and leave it in place", "[OPTION...] RESOURCE..."),
+    .help = "Acquires the lock, prints its token and leaves it in place until its TTL ends. With --fence the number "
+            "follows.",
+    .purposes = KIND | GRANT | WAIT | LEASE,
+    DEFAULTS({"wait_ms", WAIT_DEFAULT_MS}),
+    FLAGS(FLAGS_OF_A_WAIT),
+    .run = acquire};

@@ -19,12 +19,12 @@ static bool read_run_id(struct wire *wire, char run_id[RUN_ID_SIZE])
 }
 
 /* How many servers answer at the addresses. */
-static int count_servers(struct wires *wires, int node, const struct rlk_address *addresses, int count)
+static int count_servers(struct wires *wires, int node, int count)
 {
   char run_ids[ADDRESSES_MAX][RUN_ID_SIZE];
   int servers = 0;
   for (int i = 0; i < count; i++) {
-    struct wire *wire = wire_open_at(wires, node, &addresses[i]);
+    struct wire *wire = wire_open_at(wires, node, i);
     bool is_new = read_run_id(wire, run_ids[servers]);
     for (int other = 0; is_new && other < servers; other++)
       is_new = strcmp(run_ids[other], run_ids[servers]) != 0;
@@ -39,12 +39,11 @@ json_t *addresses_examine(struct session *session)
   struct wires *wires = wires_new(session);
   json_t *found = must(json_array());
   for (int i = 0; wires != NULL && i < wires_count(wires) && session->caught == 0; i++) {
-    struct rlk_address addresses[ADDRESSES_MAX];
-    int count = wires_addresses(wires, i, addresses, ADDRESSES_MAX);
+    int count = wires_addresses(wires, i);
     json_t *node = must(json_object());
     if (count > 0) {
       json_object_set_new(node, "addresses", json_integer(count));
-      json_object_set_new(node, "servers", json_integer(count_servers(wires, i, addresses, count)));
+      json_object_set_new(node, "servers", json_integer(count_servers(wires, i, count)));
     }
     json_array_append_new(found, node);
   }

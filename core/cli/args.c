@@ -16,99 +16,71 @@ struct parser {
   char *name;
 };
 
-static const char *flag_of(const struct parser *parser, int value)
-{
-  const struct poptOption *flag = parser->flags;
-  while (flag->val != value)
-    flag++;
-  return flag->longName;
-}
-
 static void add_setting(struct args *args, const char *option, const char *flag, const char *given, char *value)
 {
   settings_add(&args->from_flags, option, format("%s%s%s", flag, *given ? " " : "", given), value);
 }
 
-static int read_duration(struct args *args, const char *option, const char *flag, const char *given)
+/* A number may go without its unit, if there is one to add. */
+static int read_duration(struct args *args, const char *option, const char *flag, const char *given, const char *unit)
 {
-  int64_t ms = duration_parse(given);
+  char *with_unit = format("%s%s", given, unit);
+  int64_t ms = duration_parse(with_unit);
+  free(with_unit);
+  if (ms < 0)
+    ms = duration_parse(given);
   if (ms < -1)
     return fail(EXIT_USAGE, "%s %s: not a duration; " DURATIONS, flag, given);
   add_setting(args, option, flag, given, format("%" PRId64, ms));
   return 0;
 }
 
-static int read_option(struct args *args, const struct parser *parser, int value, const char *given)
+static int read_option(struct args *args, const struct poptOption *flag, const char *given)
 {
-  int index = (value - FLAG_OPTION) / 2, refused = 0;
-  bool negated = (value - FLAG_OPTION) % 2 == 1;
+  int index = (flag->val - FLAG_OPTION) / 2, refused = 0;
+  bool negated = (flag->val - FLAG_OPTION) % 2 == 1;
   const char *option = redlock_option_at(index, REDLOCK_OPTION_NAME);
-  char *flag = format("--%s", flag_of(parser, value));
+  char *name = format("--%s", flag->longName);
   if (given == NULL)
-    add_setting(args, option, flag, "", format(negated ? "false" : "true"));
+    add_setting(args, option, name, "", format(negated ? "false" : "true"));
   else if (!option_is(index, REDLOCK_OPTION_UNIT, "ms") || strcmp(given, "auto") == 0)
-    add_setting(args, option, flag, given, format("%s", given));
+    add_setting(args, option, name, given, format("%s", given));
   else
-    refused = read_duration(args, option, flag, given);
-  free(flag);
+    refused = read_duration(args, option, name, given, "");
+  free(name);
   return refused;
 }
 
-/* As in other programs, -w 10 is ten seconds. */
-static int read_wait_seconds(struct args *args, const char *given)
+int flag_wait(struct args *args, const char *flag, const char *given, const char *unit)
 {
-  char *seconds = format("%ss", given);
-  int64_t ms = duration_parse(seconds);
-  free(seconds);
-  if (ms < 0)
-    return read_duration(args, "wait_ms", "-w", given);
-  add_setting(args, "wait_ms", "-w", given, format("%" PRId64, ms));
+  return read_duration(args, "wait_ms", flag, given, unit);
+}
+
+static void *place_of(const struct flag *flag, struct args *args)
+{
+  return flag->to != NULL ? flag->to : (char *)args + flag->field;
+}
+
+int flag_switch(const struct flag *flag, const char *given, struct args *args)
+{
+  (void)given;
+  *(bool *)place_of(flag, args) = true;
   return 0;
 }
 
-static int read_busy_exit(struct args *args, const char *given)
-{
-  size_t digits = strspn(given, "0123456789");
-  bool is_number = digits > 0 && digits <= 3 && given[digits] == '\0';
-  args->busy_exit = is_number ? atoi(given) : -1;
-  if (is_number && args->busy_exit <= 255)
-    return 0;
-  return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
-}
-
-static int read_count(int *count, const char *flag, const char *given, int most)
+int flag_count(const struct flag *flag, const char *given, struct args *args)
 {
   char *end;
   long value = strtol(given, &end, 10);
-  bool is_allowed = *given >= '0' && *given <= '9' && *end == '\0' && value >= 1 && value <= most;
-  *count = (int)value;
-  return is_allowed ? 0 : fail(EXIT_USAGE, "%s %s: not a number from 1 to %d", flag, given, most);
+  bool is_allowed = *given >= '0' && *given <= '9' && *end == '\0' && value >= 1 && value <= flag->most;
+  *(int *)place_of(flag, args) = (int)value;
+  return is_allowed ? 0 : fail(EXIT_USAGE, "--%s %s: not a number from 1 to %d", flag->name, given, flag->most);
 }
 
-/* One resource for each worker, so that none waits. */
-static int check_bench(struct args *args)
+int flag_duration(const struct flag *flag, const char *given, struct args *args)
 {
-  if (args->threads && args->in_flight)
-    return fail(EXIT_USAGE, "--threads and --in-flight are alternatives: operations are blocking or started");
-  if (args->for_ms == 0)
-    return fail(EXIT_USAGE, "--for 0: must be longer than 0");
-  args->threads = args->threads || args->in_flight ? args->threads : 1;
-  if (args->resources == 0)
-    args->resources = args->threads + args->in_flight;
-  return 0;
-}
-
-static int check_doctor(const struct args *args)
-{
-  if (args->kinds && args->no_write)
-    return fail(EXIT_USAGE, "--kinds tries commands on a key: not allowed with --no-write");
-  return 0;
-}
-
-static int read_time(int64_t *time_ms, const char *flag, const char *given)
-{
-  *time_ms = duration_parse(given);
-  return *time_ms >= 0 ? 0 : fail(EXIT_USAGE, "%s %s: not a duration; " DURATIONS, flag, given);
+  int64_t ms = *(int64_t *)place_of(flag, args) = duration_parse(given);
+  return ms >= 0 ? 0 : fail(EXIT_USAGE, "--%s %s: not a duration; " DURATIONS, flag->name, given);
 }
 
 static void add_nodes(struct args *args, const char *given)
@@ -118,41 +90,15 @@ static void add_nodes(struct args *args, const char *given)
   free(before);
 }
 
-static int set_config(struct args *args, const char *given)
+static int read_flag(struct args *args, const struct poptOption *flag, const char *given)
 {
-  free(args->config);
-  args->config = format("%s", given);
+  const struct flag *own = flag_own(args->command, flag->val);
+  if (own != NULL)
+    return own->read(own, given, args);
+  if (flag->val != FLAG_NODES)
+    return read_option(args, flag, given);
+  add_nodes(args, given);
   return 0;
-}
-
-static int read_flag(struct args *args, const struct parser *parser, int value, const char *given)
-{
-  switch (value) {
-  case FLAG_JSON: args->json = true; return 0;
-  case FLAG_QUIET: args->quiet = true; return 0;
-  case FLAG_VERBOSE: args->verbose = true; return 0;
-  case FLAG_FORCE: args->force = true; return 0;
-  case FLAG_YES: args->yes = true; return 0;
-  case FLAG_NEW: args->only_new = true; return 0;
-  case FLAG_REPLACE: args->replace = true; return 0;
-  case FLAG_WATCH: args->watch = true; return 0;
-  case FLAG_METRICS: args->metrics = true; return 0;
-  case FLAG_NO_WRITE: args->no_write = true; return 0;
-  case FLAG_KINDS: return kinds_read(&args->kinds, given);
-  case FLAG_THREADS: return read_count(&args->threads, "--threads", given, 10000);
-  case FLAG_IN_FLIGHT: return read_count(&args->in_flight, "--in-flight", given, 10000);
-  case FLAG_RESOURCES: return read_count(&args->resources, "--resources", given, 10000);
-  case FLAG_LIMIT: return read_count(&args->limit, "--limit", given, 100000);
-  case FLAG_FOR: return read_time(&args->for_ms, "--for", given);
-  case FLAG_CONFIG: return set_config(args, given);
-  case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
-  case FLAG_KILL_AFTER: return read_time(&args->kill_after_ms, "--kill-after", given);
-  case FLAG_KEEP: return read_time(&args->keep_ms, "--keep", given);
-  case FLAG_NO_WAIT: return read_duration(args, "wait_ms", "-n", "0");
-  case FLAG_WAIT_SECONDS: return read_wait_seconds(args, given);
-  case FLAG_NODES: add_nodes(args, given); return 0;
-  default: return read_option(args, parser, value, given);
-  }
 }
 
 static int refuse_flag(const struct parser *parser, int error)
@@ -172,22 +118,25 @@ static int refuse_flag(const struct parser *parser, int error)
   return EXIT_USAGE;
 }
 
-static int read_flags(struct args *args, const struct parser *parser, bool *done)
+static const struct poptOption *flag_of(const struct parser *parser, int value)
 {
-  int value;
-  while ((value = poptGetNextOpt(parser->context)) > 0) {
-    if (value == FLAG_HELP || value == FLAG_HELP_ALL) {
-      args->help_all = value == FLAG_HELP_ALL;
-      *done = true;
-      return 0;
-    }
+  const struct poptOption *flag = parser->flags;
+  while (flag->val != value)
+    flag++;
+  return flag;
+}
+
+static int read_flags(struct args *args, const struct parser *parser)
+{
+  int value, refused = 0;
+  while (!refused && !args->help && !args->help_all && (value = poptGetNextOpt(parser->context)) != -1) {
+    if (value < -1)
+      return refuse_flag(parser, value);
     char *given = poptGetOptArg(parser->context);
-    int refused = read_flag(args, parser, value, given);
+    refused = read_flag(args, flag_of(parser, value), given);
     free(given);
-    if (refused)
-      return refused;
   }
-  return value == -1 ? 0 : refuse_flag(parser, value);
+  return refused;
 }
 
 static int count_of(const char *const *words)
@@ -255,7 +204,7 @@ static int read_operands(struct args *args, const struct parser *parser)
 
 bool runs_a_job(const struct command *command)
 {
-  return command->main == run_main || command->main == lead_main;
+  return strstr(command->operands, "-- CMD") != NULL;
 }
 
 /* Cuts CMD off at the `--` in front of it, so that its own flags are not read. */
@@ -307,7 +256,7 @@ static int check_dashes(const struct parser *parser, int argc, char **argv)
   int last, count;
   poptContext context =
       must(poptGetContext(parser->name, argc + 1, parser->argv, parser->flags, POPT_CONTEXT_POSIXMEHARDER));
-  while ((last = poptGetNextOpt(context)) > 0 && last != FLAG_HELP && last != FLAG_HELP_ALL)
+  while ((last = poptGetNextOpt(context)) > 0 && !flag_is_help(flag_of(parser, last)))
     free(poptGetOptArg(context));
   count = last == -1 ? count_of((const char *const *)poptGetArgs(context)) : 0;
   poptFreeContext(context);
@@ -327,19 +276,9 @@ static struct parser *parser_new(const struct command *command, int argc, char *
   return parser;
 }
 
-/* A host that waits for others for longer than they keep the lock would run CMD again. With no wait at all, hosts
- * that ask at the same moment may keep each other from a majority, and no host would take over from a CMD that
- * fails. */
-static void wait_less_than_it_is_kept(struct args *args)
-{
-  bool is_chosen = setting_in_force(args, "wait_ms") != NULL;
-  args->busy_wait_ms = args->keep_ms > 0 && !is_chosen ? (args->keep_ms + 1) / 2 : 0;
-}
-
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)
 {
-  *args =
-      (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY, .for_ms = 10000, .limit = 1000};
+  *args = (struct args){.command = command, .busy_exit = EXIT_BUSY};
   *done = false;
   if (runs_a_job(command))
     cut_job(args, &argc, argv);
@@ -347,19 +286,16 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
   args->parser = parser;
   int refused = runs_a_job(command) && args->job == NULL ? check_dashes(parser, argc, argv) : 0;
   if (!refused)
-    refused = read_flags(args, parser, done);
+    refused = read_flags(args, parser);
+  *done = args->help || args->help_all;
   if (*done)
     help_command(command, parser->flags, args->help_all);
   else if (!refused)
     refused = read_operands(args, parser);
   if (!*done && !refused)
     refused = config_read(args);
-  if (!refused && command->main == bench_main)
-    refused = check_bench(args);
-  if (!refused && command->main == doctor_main)
-    refused = check_doctor(args);
-  if (!refused)
-    wait_less_than_it_is_kept(args);
+  if (!refused && !*done && command->check != NULL)
+    refused = command->check(args);
   return refused;
 }
 

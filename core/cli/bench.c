@@ -13,6 +13,9 @@
 
 #include "histogram.h"
 
+static int64_t for_ms = 10000;
+static int threads, in_flight, resources; /* with in_flight there are no threads */
+
 enum { STATUSES = 17, TICK_MS = 250, LEAVE_MS = 5000 };
 
 struct result {
@@ -243,14 +246,13 @@ static void print_failures(const struct result *total)
 
 static int print_report(const struct bench *bench, double seconds)
 {
-  const struct args *args = bench->session->args;
   const struct result *total = &bench->total;
   printf("%llu cycles of acquire and release in %.1f s: %.0f per second, %d %s on %d %s\n",
          (unsigned long long)total->cycle.count, seconds, (double)total->cycle.count / seconds, bench->count,
-         args->in_flight     ? "in flight"
+         in_flight           ? "in flight"
          : bench->count == 1 ? "thread"
                              : "threads",
-         args->resources, args->resources == 1 ? "resource" : "resources");
+         resources, resources == 1 ? "resource" : "resources");
   print_failures(total);
   printf("\n%-8s  %10s  %10s  %10s  %10s  %10s\n", "us", "p50", "p90", "p99", "p99.9", "max");
   print_times("acquire", &total->acquire);
@@ -263,24 +265,23 @@ static int print_report(const struct bench *bench, double seconds)
 
 static int print_report_json(const struct bench *bench, double seconds)
 {
-  const struct args *args = bench->session->args;
   const struct result *total = &bench->total;
   json_t *statuses = must(json_object());
   for (int i = 0; i < STATUSES; i++)
     if (total->statuses[i] > 0)
       json_object_set_new(statuses, redlock_status_name(i), json_integer((json_int_t)total->statuses[i]));
   json_t *report = must(json_pack(
-      "{s:f,s:i,s:i,s:i,s:I,s:f,s:o,s:o,s:o,s:o}", "seconds", seconds, "threads", args->in_flight ? 0 : bench->count,
-      "in_flight", args->in_flight, "resources", args->resources, "cycles", (json_int_t)total->cycle.count,
-      "cycles_per_second", (double)total->cycle.count / seconds, "statuses", statuses, "acquire",
-      times_json(&total->acquire), "release", times_json(&total->release), "cycle", times_json(&total->cycle)));
+      "{s:f,s:i,s:i,s:i,s:I,s:f,s:o,s:o,s:o,s:o}", "seconds", seconds, "threads", in_flight ? 0 : bench->count,
+      "in_flight", in_flight, "resources", resources, "cycles", (json_int_t)total->cycle.count, "cycles_per_second",
+      (double)total->cycle.count / seconds, "statuses", statuses, "acquire", times_json(&total->acquire), "release",
+      times_json(&total->release), "cycle", times_json(&total->cycle)));
   return print_json(report);
 }
 
 static int report(struct bench *bench)
 {
   double seconds = (double)(now_ns() - bench->begun_ns) / 1e9;
-  for (int i = 0; i < bench->count && !bench->session->args->in_flight; i++) {
+  for (int i = 0; i < bench->count && !in_flight; i++) {
     const struct result *result = bench->workers[i].result;
     histogram_merge(&bench->total.acquire, &result->acquire);
     histogram_merge(&bench->total.release, &result->release);
@@ -327,9 +328,8 @@ static void leave(struct session *session)
 
 static int measure(struct session *session)
 {
-  const struct args *args = session->args;
   struct bench bench = {.session = session,
-                        .count = args->in_flight ? args->in_flight : args->threads,
+                        .count = in_flight ? in_flight : threads,
                         .wait_ms = session_option_ms(session, "wait_ms"),
                         .running = 1};
   int code = connect_first(session);
@@ -338,11 +338,11 @@ static int measure(struct session *session)
   bench.workers = must(calloc((size_t)bench.count, sizeof *bench.workers));
   for (int i = 0; i < bench.count; i++) {
     bench.workers[i].bench = &bench;
-    bench.workers[i].lock = lock_of(session, i % args->resources, (uint64_t)i);
+    bench.workers[i].lock = lock_of(session, i % resources, (uint64_t)i);
   }
   bench.begun_ns = now_ns();
-  bench.end_ns = bench.begun_ns + args->for_ms * 1000000;
-  code = args->in_flight ? run_started(&bench) : run_threads(&bench);
+  bench.end_ns = bench.begun_ns + for_ms * 1000000;
+  code = in_flight ? run_started(&bench) : run_threads(&bench);
   show_progress(&bench);
   if (code == 0)
     code = report(&bench);
@@ -356,11 +356,36 @@ static int measure(struct session *session)
   return code;
 }
 
-int bench_main(const struct args *args)
+/* One resource for each worker, so that none waits. */
+static int check(const struct args *args)
 {
-  struct session session;
-  int code = session_open(&session, args);
-  if (code == 0)
-    code = measure(&session);
-  return session_close(&session, code);
+  (void)args;
+  if (threads && in_flight)
+    return fail(EXIT_USAGE, "--threads and --in-flight are alternatives: operations are blocking or started");
+  if (for_ms == 0)
+    return fail(EXIT_USAGE, "--for 0: must be longer than 0");
+  threads = threads || in_flight ? threads : 1;
+  if (resources == 0)
+    resources = threads + in_flight;
+  return 0;
 }
+
+static const struct flag for_flag =
+    FLAG_TO("for", 0, "DURATION", flag_duration, &for_ms, "how long to measure (default 10s)");
+static const struct flag threads_flag =
+    FLAG_COUNT("threads", &threads, 10000, "number of threads, each with blocking calls (default 1)");
+static const struct flag in_flight_flag =
+    FLAG_COUNT("in-flight", &in_flight, 10000, "keep so many operations in flight, from one thread");
+static const struct flag resources_flag =
+    FLAG_COUNT("resources", &resources, 10000, "number of resources; fewer: contention (default: one for each worker)");
+
+const struct command bench_command = {
+    OVERVIEW("bench", "Look", "measure cycles per second", "[OPTION...]"),
+    .help =
+        "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"
+        "Its keys are redlock-bench:PID:N, behind the key prefix. It loads the nodes: not for production at peak "
+        "hours.",
+    .purposes = KIND | GRANT | WAIT | LEASE,
+    FLAGS(&for_flag, &threads_flag, &in_flight_flag, &resources_flag),
+    .check = check,
+    .run = measure};

@@ -10,6 +10,8 @@
 
 enum { EXIT_DECLINED = 1 };
 
+static bool only_new, is_agreed, replaces;
+
 static int64_t told(redlock_client *client, int node, int field)
 {
   return redlock_client_bootstrapped(client, node, field);
@@ -157,7 +159,7 @@ static int print_nodes(redlock_client *client, const struct args *args, int stat
 /* ---- all of it ---- */
 
 /* Where too few nodes vote, and the mode leaves alone what an answer would let vote. */
-static void say_who_may(redlock_client *client, const struct args *args)
+static void say_who_may(redlock_client *client)
 {
   int nodes = redlock_client_node_count(client), left = 0, votes = 0;
   for (int i = 0; i < nodes; i++) {
@@ -165,7 +167,7 @@ static void say_who_may(redlock_client *client, const struct args *args)
     left += found == REDLOCK_FOUND_NEW || found == REDLOCK_FOUND_QUARANTINED;
     votes += told(client, i, REDLOCK_BOOTSTRAP_VOTES) == 1;
   }
-  if ((args->only_new || args->replace) && left > 0 && votes <= nodes / 2)
+  if ((only_new || replaces) && left > 0 && votes <= nodes / 2)
     fail(0,
          "`redlock bootstrap`, which asks whether a lock is live, lets these nodes vote at once; otherwise a node that "
          "is new votes --max-ttl after a program has asked it for a lock");
@@ -189,7 +191,7 @@ static int refuse(redlock_client *client, const struct args *args, int status)
 static int print_all(redlock_client *client, const struct args *args, int status)
 {
   int failed = print_nodes(client, args, status);
-  say_who_may(client, args);
+  say_who_may(client);
   return failed ? failed : exit_code_of(args, status);
 }
 
@@ -251,15 +253,44 @@ static int ask_and_write(redlock_client *client, const struct args *args, int mo
   return code;
 }
 
-int bootstrap_main(const struct args *args)
+static int check(const struct args *args)
 {
-  int mode = args->replace ? REDLOCK_BOOTSTRAP_REPLACE : args->only_new ? REDLOCK_BOOTSTRAP_NEW : REDLOCK_BOOTSTRAP_YES;
-  if (args->only_new && (args->yes || args->replace))
+  (void)args;
+  if (only_new && (is_agreed || replaces))
     return fail(EXIT_USAGE, "--new registers the nodes of a new deployment, and is used without --yes and --replace");
+  return 0;
+}
+
+static int bootstrap(const struct args *args)
+{
+  int mode = replaces ? REDLOCK_BOOTSTRAP_REPLACE : only_new ? REDLOCK_BOOTSTRAP_NEW : REDLOCK_BOOTSTRAP_YES;
   redlock_client *client = must(redlock_client_new());
   int code = options_set(client, args);
   if (code == 0)
-    code = args->yes || args->only_new ? write_markers(client, args, mode) : ask_and_write(client, args, mode);
+    code = is_agreed || only_new ? write_markers(client, args, mode) : ask_and_write(client, args, mode);
   redlock_client_free(client);
   return code;
 }
+
+static const struct flag new_flag =
+    FLAG_TO("new", 0, NULL, flag_switch, &only_new,
+            "for deployment scripts: register the nodes if all answer and none has a marker; asks nothing");
+static const struct flag yes_flag = FLAG_TO(
+    "yes", 'y', NULL, flag_switch, &is_agreed,
+    "do not ask: no lock is live (--replace: its questions). For people: a script that restarts servers undoes the "
+    "guard with it");
+static const struct flag replace_flag = FLAG_TO(
+    "replace", 0, NULL, flag_switch, &replaces,
+    "rewrite markers with another --max-ttl, or of another list of nodes, and leave new and quarantined nodes alone");
+
+const struct command bootstrap_command = {
+    OVERVIEW("bootstrap", "Operate", "let new nodes vote at once", "[OPTION...]"),
+    .help =
+        "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
+        "once. Or, with --replace, changes the number and the list in their markers, and nothing else.\n"
+        "Exits with 0 if that is done (--new: if a majority votes or will), 1 if you have declined, 69 if some did "
+        "not answer, 78 if some were left alone.",
+    .also = "max_ttl_ms",
+    FLAGS(&new_flag, &yes_flag, &replace_flag),
+    .check = check,
+    .main = bootstrap};

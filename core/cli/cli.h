@@ -1,5 +1,4 @@
-/* cli.h - shared by the files of the redlock command. They use the public header only; those of `redlock ls` also
- * the core's URLs, credentials and TLS. */
+/* cli.h - shared by the files of the redlock command, which use the public header only (wire.c apart). */
 #ifndef REDLOCK_CLI_H
 #define REDLOCK_CLI_H
 
@@ -31,7 +30,28 @@ enum exit_code {
 
 #define CONFIG_DEFAULT "/etc/redlock.conf"
 
+#define WAIT_DEFAULT_MS "40000" /* it outlives a quarantine by the default of max_ttl_ms */
+
 struct args;
+struct session;
+
+/* A flag that is no option of the library, and where its value goes. */
+struct flag {
+  const char *name;  /* NULL: it has a letter only */
+  char letter;       /* 0: none */
+  const char *value; /* what the help calls its value; NULL: it takes none */
+  const char *help;
+  int (*read)(const struct flag *flag, const char *given, struct args *args); /* 0, or the exit code of a refusal */
+  void *to;                                                                   /* of flag_switch and its like */
+  size_t field;                                                               /* in struct args, if to is NULL */
+  int most;                                                                   /* of flag_count */
+};
+
+#define FLAG(NAME, LETTER, VALUE, READ, HELP) {NAME, LETTER, VALUE, HELP, READ, NULL, 0, 0}
+#define FLAG_TO(NAME, LETTER, VALUE, READ, TO, HELP) {NAME, LETTER, VALUE, HELP, READ, TO, 0, 0}
+#define FLAG_COUNT(NAME, TO, MOST, HELP) {NAME, 0, "N", HELP, flag_count, TO, 0, MOST}
+#define FLAG_IN_ARGS(NAME, LETTER, FIELD, HELP)                                                                        \
+  {NAME, LETTER, NULL, HELP, flag_switch, NULL, offsetof(struct args, FIELD), 0}
 
 /* The value that an option of the library has in this command unless a flag sets it. */
 struct option_default {
@@ -39,14 +59,43 @@ struct option_default {
   const char *value;
 };
 
+/* What a command does with a lock, by which it has options of the library: those with one of these purposes, and all
+ * that are about connections. */
+enum purpose { KIND = 1, GRANT = 2, WAIT = 4, LEASE = 8, HOLD = 16, CONNECTION = 32 };
+
+/* Each is defined in the file of its name and listed in main.c. */
 struct command {
   const char *name;
-  const char *operands;
-  const char *summary;
-  int (*main)(const struct args *args);  /* returns the exit code */
-  const char *const *without;            /* options of the library that make no sense here; NULL at the end */
-  const struct option_default *defaults; /* NULL if it has none; option NULL at the end */
+  const char *group; /* of the overview, and its line there */
+  const char *line;
+  const char *operands; /* RESOURCE, RESOURCE..., TOKEN, [PREFIX] and -- CMD are read */
+  const char *help;     /* what it does, in a line; then the rest, which may have several */
+  unsigned purposes;
+  const char *also;                      /* further options, "guard max_ttl_ms"; NULL: none */
+  const struct option_default *defaults; /* NULL: none; option NULL at the end */
+  const struct flag *const *flags;       /* of its own; NULL: none; NULL at the end */
+  bool only_looks;                       /* at nodes: its client changes nothing there */
+  int (*check)(const struct args *args); /* before anything is asked: 0, or the exit code of a refusal; NULL: nothing */
+  int (*run)(struct session *session);   /* with its client opened, which is closed behind it: the exit code */
+  int (*main)(const struct args *args);  /* in place of run: opens what it needs itself */
 };
+
+#define OVERVIEW(NAME, GROUP, LINE, OPERANDS) .name = NAME, .group = GROUP, .line = LINE, .operands = OPERANDS
+#define DEFAULTS(...)                                                                                                  \
+  .defaults = (const struct option_default[])                                                                          \
+  {                                                                                                                    \
+    __VA_ARGS__,                                                                                                       \
+    {                                                                                                                  \
+      .option = NULL                                                                                                   \
+    }                                                                                                                  \
+  }
+#define FLAGS(...)                                                                                                     \
+  .flags = (const struct flag *const[])                                                                                \
+  {                                                                                                                    \
+    __VA_ARGS__, NULL                                                                                                  \
+  }
+
+extern const struct command *const commands[]; /* main.c; NULL at the end */
 
 /* One option of the library that the user has set. */
 struct setting {
@@ -68,33 +117,20 @@ struct args {
   int more_count;
   const char *token;
   char **job;         /* CMD and its arguments, NULL at the end */
-  const char *prefix; /* of ls; NULL: none */
+  const char *prefix; /* NULL: none */
   char *nodes;
   char *config;
   struct settings from_file;
   struct settings from_environment;
   struct settings from_flags;
-  int64_t kill_after_ms;
-  int64_t keep_ms;      /* 0: the lock is released when CMD ends */
-  int64_t busy_wait_ms; /* how long to wait while others hold it; 0: as long as for anything else */
   int busy_exit;
+  bool help;
   bool help_all;
   bool json;
+  bool metrics;
   bool quiet;
   bool verbose;
-  bool force;
-  bool yes;
-  bool only_new; /* bootstrap */
-  bool replace;
-  bool watch;
-  bool metrics;
-  bool no_write;
-  unsigned kinds; /* of doctor, as bits */
-  int threads;    /* of bench; with in_flight it has none */
-  int in_flight;  /* operations started at one time */
-  int resources;
-  int limit; /* of ls */
-  int64_t for_ms;
+  bool force;   /* no TOKEN is given: whoever holds the lock is meant */
   void *parser; /* owns the texts */
 };
 
@@ -105,10 +141,11 @@ struct session {
   redlock_lock *lock;
   int client_fd;
   int signal_fd;
-  int caught;          /* the signal that ended a wait, 0 if none */
-  int64_t waited_ms;   /* until the lock was taken or refused */
-  int64_t leave_by_ms; /* the time given to slower nodes, 0 if they were not awaited */
-  bool child_ignored;  /* SIGCHLD was ignored when redlock was started */
+  int caught;           /* the signal that ended a wait, 0 if none */
+  int64_t busy_wait_ms; /* how long to wait while others hold the lock; 0: as long as for anything else */
+  int64_t waited_ms;    /* until the lock was taken or refused */
+  int64_t leave_by_ms;  /* the time given to slower nodes, 0 if they were not awaited */
+  bool child_ignored;   /* SIGCHLD was ignored when redlock was started */
   sigset_t watched;
   sigset_t mask_before;
 };
@@ -117,38 +154,24 @@ struct session {
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done);
 void args_free(struct args *args);
 
-/* flags.c: the flags of a command; those of the library are made from its table of options. */
-enum flag {
-  FLAG_HELP = 1,
-  FLAG_HELP_ALL,
-  FLAG_JSON,
-  FLAG_CONFIG,
-  FLAG_BUSY_EXIT,
-  FLAG_KILL_AFTER,
-  FLAG_KEEP,
-  FLAG_NO_WAIT,
-  FLAG_WAIT_SECONDS,
-  FLAG_QUIET,
-  FLAG_VERBOSE,
-  FLAG_FORCE,
-  FLAG_YES,
-  FLAG_NEW,
-  FLAG_REPLACE,
-  FLAG_WATCH,
-  FLAG_METRICS,
-  FLAG_NO_WRITE,
-  FLAG_KINDS,
-  FLAG_THREADS,
-  FLAG_IN_FLIGHT,
-  FLAG_RESOURCES,
-  FLAG_FOR,
-  FLAG_LIMIT,
-  FLAG_NODES, /* and all behind it own their texts */
-  FLAG_OPTION
-};
+/* args.c: what reads the value of a flag */
+int flag_switch(const struct flag *flag, const char *given, struct args *args);          /* a bool */
+int flag_count(const struct flag *flag, const char *given, struct args *args);           /* an int, from 1 to most */
+int flag_duration(const struct flag *flag, const char *given, struct args *args);        /* an int64_t, in ms */
+int flag_wait(struct args *args, const char *flag, const char *given, const char *unit); /* sets wait_ms */
+
+/* flags.c: flags that several commands have */
+extern const struct flag no_wait_flag, wait_seconds_flag, busy_exit_flag, quiet_flag, verbose_flag, calm_flag,
+    metrics_flag;
+#define FLAGS_OF_A_WAIT &no_wait_flag, &wait_seconds_flag, &busy_exit_flag, &quiet_flag, &verbose_flag
+
+/* The flags of a command, as popt reads them: its own, and one for each of its options of the library. */
+enum { FLAG_NODES = 1, FLAG_OPTION, FLAG_OWN = 1000 };
 struct poptOption;
 struct poptOption *flags_new(const struct command *command);
 void flags_free(struct poptOption *flags);
+const struct flag *flag_own(const struct command *command, int value); /* of a popt value; NULL: an option's */
+bool flag_is_help(const struct poptOption *flag);
 const char *flag_nearest(const struct poptOption *flags, const char *word);
 char *flag_name(int index, const char *prefix);               /* "ttl", "no-renew"; free it */
 char *flag_default(const struct command *command, int index); /* "10s"; free it */
@@ -160,6 +183,7 @@ void help_command(const struct command *command, const struct poptOption *flags,
 /* options.c: the library's table of options */
 int option_named(const char *name, size_t length); /* its index, -1 if there is none */
 bool option_is(int index, int field, const char *text);
+unsigned option_purpose(int index); /* enum purpose; 0: of no command */
 bool option_is_for(const struct command *command, const char *option);
 void settings_add(struct settings *settings, const char *option, char *where, char *value); /* takes the texts over */
 const struct setting *settings_find(const struct settings *settings, const char *option);   /* the last; or NULL */
@@ -201,6 +225,7 @@ const char *failure_words(int exit_code); /* the last that fail() said with this
 char *client_message(redlock_client *client);
 char *client_message_parts(redlock_client *client);
 char *client_description(redlock_client *client);
+char *client_option(redlock_client *client, const char *option);
 int print_metrics(redlock_client *client); /* of its nodes, now: 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
 char *lock_message_parts(redlock_lock *lock);
@@ -266,7 +291,7 @@ struct slots {
 };
 bool wants_slots(const struct session *session); /* --permits without --slot */
 void slot_set(redlock_lock *lock, int permits, int slot);
-int permits_of(const char *token);                               /* how many there are; else 0 or less */
+int permits_of(const char *token, size_t size);                  /* how many there are; 0: no permit, -1: no token */
 int slots_inspect(struct slots *slots, struct session *session); /* OK, or the first other status but BUSY */
 int slots_verdict(const struct slots *slots);                    /* FREE: at least one is */
 char *slots_words(const struct slots *slots);                    /* "2 of 4 permits held"; free it */
@@ -278,9 +303,10 @@ bool addresses_differ(const json_t *node);
 void addresses_print(FILE *out, const json_t *node);
 
 /* kinds.c: the rights that kinds of lock need beyond those of a plain one */
-int kinds_read(unsigned *kinds, const char *given); /* "shared,permits": 0, or the exit code of a refusal, printed */
-json_t *kinds_examine(struct session *session);     /* of each node {kind: [commands that are denied]}, or null */
-bool kinds_lack(const json_t *node);                /* whether it denies any; the object is its "kinds" */
+extern const struct flag kinds_flag;
+bool kinds_are_given(void);
+json_t *kinds_examine(struct session *session); /* of each node {kind: [commands that are denied]}, or null */
+bool kinds_lack(const json_t *node);            /* whether it denies any; the object is its "kinds" */
 void kinds_print(FILE *out, const json_t *node);
 char *kinds_line(const struct session *session); /* the ACL; free it */
 
@@ -298,22 +324,11 @@ char *loss_reason(const struct session *session); /* in words, from the client's
 const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NULL if it was not lost */
 
 /* force.c: deletes the lock of any holder, once the user agrees; the exit code */
-int force_check(const struct args *args); /* before anything is asked: 0, or the exit code of a refusal, printed */
+extern const struct flag force_flag, force_yes_flag;
+int force_check(const struct args *args);
 int force_release(struct session *session);
 
-/* one file each */
-int run_main(const struct args *args);
-int lead_main(const struct args *args);
+const char *verdict_name(int verdict);          /* status.c: "held" */
 bool runs_a_job(const struct command *command); /* args.c: has CMD behind -- */
-int acquire_main(const struct args *args);
-int extend_main(const struct args *args);
-int expire_main(const struct args *args);
-int release_main(const struct args *args);
-const char *verdict_name(int verdict); /* status.c: "held" */
-int status_main(const struct args *args);
-int ls_main(const struct args *args);
-int bootstrap_main(const struct args *args);
-int doctor_main(const struct args *args);
-int bench_main(const struct args *args);
 
 #endif

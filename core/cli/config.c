@@ -131,9 +131,7 @@ static int read_lines(struct reader *reader, FILE *file)
 /* The library shows a password as ***. */
 static bool has_password(redlock_client *client)
 {
-  size_t size = (size_t)redlock_client_get(client, "nodes", NULL, 0) + 1;
-  char *nodes = must(calloc(1, size));
-  redlock_client_get(client, "nodes", nodes, size);
+  char *nodes = client_option(client, "nodes");
   bool found = strstr(nodes, ":***@") != NULL;
   free(nodes);
   return found;

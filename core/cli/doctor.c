@@ -10,6 +10,8 @@
 
 enum { LONG_ADVICE = 90, WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
 
+static bool watches, writes_nothing;
+
 static void set_number(redlock_lock *lock, const char *option, int64_t value)
 {
   char text[24];
@@ -113,7 +115,7 @@ static bool lacks_rights(const json_t *node)
 static void add_rights(const struct session *session, json_t *report, const json_t *kinds)
 {
   json_t *nodes = json_object_get(report, "nodes"), *node;
-  bool is_wanted = session->args->kinds != 0;
+  bool is_wanted = kinds_are_given();
   size_t i;
   json_array_foreach(nodes, i, node) {
     is_wanted = is_wanted || lacks_rights(node);
@@ -457,7 +459,7 @@ static int print(const struct session *session, const json_t *report, char **las
     return print_json(json_incref((json_t *)report));
   if (*last != NULL && isatty(STDOUT_FILENO))
     go_back(*last);
-  else if (session->args->watch && !isatty(STDOUT_FILENO))
+  else if (watches && !isatty(STDOUT_FILENO))
     print_time(*last);
   free(*last);
   *last = table_of(report, session->args);
@@ -482,7 +484,7 @@ static int doctor(struct session *session)
   char *last = NULL;
   do {
     int64_t begun_ms = now_ms();
-    bool writes = !session->args->no_write && begun_ms >= probed_ms + PROBE_EVERY_MS;
+    bool writes = !writes_nothing && begun_ms >= probed_ms + PROBE_EVERY_MS;
     probed_ms = writes ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
     if (report == NULL) {
@@ -491,7 +493,7 @@ static int doctor(struct session *session)
       free(last);
       return code;
     }
-    if (writes && session->args->kinds) {
+    if (writes && kinds_are_given()) {
       json_decref(kinds);
       kinds = kinds_examine(session);
     }
@@ -501,20 +503,40 @@ static int doctor(struct session *session)
     code = session->args->metrics ? 0 : verdict(report); /* metrics say themselves what they have found */
     failed = print(session, report, &last);
     json_decref(report);
-    if (session->args->watch && !failed)
+    if (watches && !failed)
       pause_for(session, begun_ms + WATCH_MS);
-  } while (session->args->watch && !failed && session->caught == 0);
+  } while (watches && !failed && session->caught == 0);
   json_decref(addresses);
   json_decref(kinds);
   free(last);
   return failed ? failed : code;
 }
 
-int doctor_main(const struct args *args)
+static int check(const struct args *args)
 {
-  struct session session;
-  int code = session_open(&session, args);
-  if (code == 0)
-    code = doctor(&session);
-  return session_close(&session, code);
+  (void)args;
+  if (kinds_are_given() && writes_nothing)
+    return fail(EXIT_USAGE, "--kinds tries commands on a key: not allowed with --no-write");
+  return 0;
 }
+
+static const struct flag watch_flag =
+    FLAG_TO("watch", 0, NULL, flag_switch, &watches, "ask every second, until a signal comes");
+static const struct flag no_write_flag =
+    FLAG_TO("no-write", 0, NULL, flag_switch, &writes_nothing, "do not try whether the nodes store a key");
+static const struct flag details_flag = FLAG_IN_ARGS("verbose", 'v', verbose, "show all columns");
+
+const struct command doctor_command = {
+    OVERVIEW("doctor", "Look", "check every node, and say what to do", "[OPTION...]"),
+    .help =
+        "Checks every node: would it grant a lock, and if not, why, and how to fix it?\n"
+        "Stores one key on each node and deletes it again, unless --no-write is given. With --kinds it also tries "
+        "what these kinds of lock need, and prints the ACL of their user.\n"
+        "Exits with 0 if all would, with 78 if one is refused because of its configuration, otherwise with 69; with "
+        "--metrics 0 if they were printed.",
+    .also = "ttl_ms drift_factor guard max_ttl_ms",
+    DEFAULTS({"connect_timeout_ms", "1000"}, {"holder_info", "false"}),
+    FLAGS(&watch_flag, &no_write_flag, &kinds_flag, &details_flag, &metrics_flag),
+    .only_looks = true,
+    .check = check,
+    .run = doctor};

@@ -52,21 +52,22 @@ static int operate(struct session *session, int operation)
   return code;
 }
 
-static int operate_on(const struct args *args, int operation)
+static int extend(struct session *session)
 {
-  struct session session;
-  int code = session_open(&session, args);
-  if (code == 0)
-    code = operate(&session, operation);
-  return session_close(&session, code);
+  return operate(session, REDLOCK_EXTEND);
 }
 
-int extend_main(const struct args *args)
+static int expire(struct session *session)
 {
-  return operate_on(args, REDLOCK_EXTEND);
+  return operate(session, REDLOCK_EXPIRE);
 }
 
-int expire_main(const struct args *args)
-{
-  return operate_on(args, REDLOCK_EXPIRE);
-}
+const struct command extend_command = {
+    OVERVIEW("extend", "Lock", "extend the lock that has a token", "[OPTION...] RESOURCE... TOKEN"),
+    .help = "Extends the lock that has this token to --ttl from now. Never shortens it: `redlock expire` does.",
+    .purposes = KIND | LEASE, FLAGS(&calm_flag), .run = extend};
+
+const struct command expire_command = {
+    OVERVIEW("expire", "Lock", "set how much longer it is held, also shorter", "[OPTION...] RESOURCE... TOKEN"),
+    .help = "Sets the lease of the lock that has this token to --ttl from now, longer or shorter.",
+    .purposes = KIND | LEASE, FLAGS(&calm_flag), .run = expire};

@@ -6,72 +6,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-static const struct poptOption help_flag = {"help", 'h', POPT_ARG_NONE, NULL, FLAG_HELP, "show this help", NULL};
-static const struct poptOption help_all_flag = {
-    "help-all", 0, POPT_ARG_NONE, NULL, FLAG_HELP_ALL, "show this help with all options", NULL};
-static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
-static const struct poptOption config_flag = {
-    "config", 0, POPT_ARG_STRING, NULL, FLAG_CONFIG,
-    "nodes and defaults from this file; without it from that in REDLOCK_CONFIG, or " CONFIG_DEFAULT " if there is one",
-    "FILE"};
-static const struct poptOption no_wait_flag = {"no-wait", 'n', POPT_ARG_NONE, NULL, FLAG_NO_WAIT,
-                                               "make one attempt, like --wait 0", NULL};
-static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, NULL, FLAG_WAIT_SECONDS,
-                                                    "like --wait, in seconds", "SECONDS"};
-static const struct poptOption quiet_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
-                                             "say nothing when others hold the lock", NULL};
-static const struct poptOption silent_flag = {
-    "quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET, "print nothing, exit with 0 free, 75 held, 69 not known", NULL};
-static const struct poptOption calm_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
-                                            "print nothing if it succeeds", NULL};
-static const struct poptOption verbose_flag = {
-    "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE,
-    "say on standard error who holds the lock; also for how much longer, and how long it took", NULL};
-static const struct poptOption force_flag = {
-    "force", 0, POPT_ARG_NONE, NULL, FLAG_FORCE,
-    "delete the lock whoever holds it, without a TOKEN, after it was shown and you were asked", NULL};
-static const struct poptOption yes_flag = {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "with --force: do not ask", NULL};
-static const struct poptOption bootstrap_flags[] = {
-    {"new", 0, POPT_ARG_NONE, NULL, FLAG_NEW,
-     "for deployment scripts: register the nodes if all answer and none has a marker; asks nothing", NULL},
-    {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES,
-     "do not ask: no lock is live (--replace: its questions). For people: a script that restarts servers undoes the "
-     "guard with it", NULL},
-    {"replace", 0, POPT_ARG_NONE, NULL, FLAG_REPLACE,
-     "rewrite markers with another --max-ttl, of another list of nodes or of version 0.1, and leave new and "
-     "quarantined nodes alone", NULL}};
-static const struct poptOption watch_flag = {
-    "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
-static const struct poptOption metrics_flag = {
-    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS,
-    "answer in the text format of Prometheus; exit with 0 whatever it says", NULL};
-static const struct poptOption details_flag = {
-    "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE, "show all columns", NULL};
-static const struct poptOption no_write_flag = {
-    "no-write", 0, POPT_ARG_NONE, NULL, FLAG_NO_WRITE, "do not try whether the nodes store a key", NULL};
-static const struct poptOption kinds_flag = {
-    "kinds", 0, POPT_ARG_STRING, NULL, FLAG_KINDS,
-    "also try what these kinds of lock need: shared, several, permits, hash; print the ACL of their user", "KIND,..."};
-static const struct poptOption bench_flags[] = {
-    {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
-    {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "number of threads, each with blocking calls (default 1)", "N"},
-    {"in-flight", 0, POPT_ARG_STRING, NULL, FLAG_IN_FLIGHT, "keep so many operations in flight, from one thread", "N"},
-    {"resources", 0, POPT_ARG_STRING, NULL, FLAG_RESOURCES,
-     "number of resources; fewer: contention (default: one for each worker)", "N"}};
-static const struct poptOption limit_flag = {
-    "limit", 0, POPT_ARG_STRING, NULL, FLAG_LIMIT, "list at most so many locks (default 1000)", "N"};
-static const struct poptOption busy_flag = {
-    "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
-static const struct poptOption kill_flag = {
-    "kill-after", 'k', POPT_ARG_STRING, NULL, FLAG_KILL_AFTER,
-    "from SIGTERM to SIGKILL after a loss; both go to CMD's process group (default 5s)", "DURATION"};
+/* ---- flags that no option of the library is ---- */
 
-static const struct poptOption keep_flag = {
-    "keep", 0, POPT_ARG_STRING, NULL, FLAG_KEEP,
-    "keep the lock for so long in all, if CMD succeeds; so nobody runs CMD again meanwhile, and --wait defaults to "
-    "half of it at most", "DURATION"};
-/* clang-format on */
+static int read_config(const struct flag *flag, const char *given, struct args *args)
+{
+  (void)flag;
+  free(args->config);
+  args->config = format("%s", given);
+  return 0;
+}
+
+static int read_no_wait(const struct flag *flag, const char *given, struct args *args)
+{
+  (void)flag, (void)given;
+  return flag_wait(args, "-n", "0", "");
+}
+
+/* As in other programs, -w 10 is ten seconds. */
+static int read_wait_seconds(const struct flag *flag, const char *given, struct args *args)
+{
+  (void)flag;
+  return flag_wait(args, "-w", given, "s");
+}
+
+static int read_busy_exit(const struct flag *flag, const char *given, struct args *args)
+{
+  (void)flag;
+  size_t digits = strspn(given, "0123456789");
+  bool is_number = digits > 0 && digits <= 3 && given[digits] == '\0';
+  args->busy_exit = is_number ? atoi(given) : -1;
+  if (is_number && args->busy_exit <= 255)
+    return 0;
+  return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
+}
+
+const struct flag no_wait_flag = FLAG("no-wait", 'n', NULL, read_no_wait, "make one attempt, like --wait 0");
+const struct flag wait_seconds_flag = FLAG(NULL, 'w', "SECONDS", read_wait_seconds, "like --wait, in seconds");
+const struct flag busy_exit_flag =
+    FLAG("busy-exit", 'E', "N", read_busy_exit, "exit with N when others hold the lock (default 75)");
+const struct flag quiet_flag = FLAG_IN_ARGS("quiet", 'q', quiet, "say nothing when others hold the lock");
+const struct flag verbose_flag =
+    FLAG_IN_ARGS("verbose", 'v', verbose,
+                 "say on standard error who holds the lock; also for how much longer, and how long it took");
+const struct flag calm_flag = FLAG_IN_ARGS("quiet", 'q', quiet, "print nothing if it succeeds");
+const struct flag metrics_flag =
+    FLAG_IN_ARGS("metrics", 0, metrics, "answer in the text format of Prometheus; exit with 0 whatever it says");
+
+static const struct flag json_flag = FLAG_IN_ARGS("json", 0, json, "answer in JSON");
+static const struct flag help_flag = FLAG_IN_ARGS("help", 'h', help, "show this help");
+static const struct flag help_all_flag = FLAG_IN_ARGS("help-all", 0, help_all, "show this help with all options");
+static const struct flag config_flag = FLAG(
+    "config", 0, "FILE", read_config,
+    "nodes and defaults from this file; without it from that in REDLOCK_CONFIG, or " CONFIG_DEFAULT " if there is one");
+
+static const struct flag *const no_flags[] = {NULL};
+static const struct flag *const common_flags[] = {&json_flag, &help_flag, &help_all_flag, &config_flag, NULL};
+
+const struct flag *flag_own(const struct command *command, int value)
+{
+  const struct flag *const *mine = command->flags != NULL ? command->flags : no_flags;
+  int i = value - FLAG_OWN;
+  for (; i > 0 && *mine != NULL; i--)
+    mine++;
+  return i < 0 ? NULL : *mine != NULL ? *mine : common_flags[i];
+}
+
+bool flag_is_help(const struct poptOption *flag)
+{
+  return flag->longName != NULL && strncmp(flag->longName, "help", 4) == 0;
+}
+
+/* ---- one for each option in the library's table ---- */
 
 static const char *option_default(const struct command *command, const char *option)
 {
@@ -207,58 +212,27 @@ static int option_count(void)
   return count;
 }
 
-enum { OWN_FLAGS = 16 };
+enum { OWN_MAX = 24 };
 
+/* Its own, then those that all have. */
 static size_t add_own(struct poptOption *flags, const struct command *command)
 {
-  size_t count = 0;
-  bool may_be_busy = command->main == run_main || command->main == acquire_main;
-  if (command->main == run_main)
-    flags[count++] = keep_flag;
-  if (runs_a_job(command))
-    flags[count++] = kill_flag;
-  if (may_be_busy) {
-    flags[count++] = no_wait_flag;
-    flags[count++] = wait_seconds_flag;
-    flags[count++] = busy_flag;
-  }
-  if (may_be_busy || command->main == lead_main) {
-    flags[count++] = quiet_flag;
-    flags[count++] = verbose_flag;
-  }
-  if (command->main == status_main)
-    flags[count++] = silent_flag;
-  if (command->main == extend_main || command->main == expire_main || command->main == release_main)
-    flags[count++] = calm_flag;
-  if (command->main == release_main) {
-    flags[count++] = force_flag;
-    flags[count++] = yes_flag;
-  }
-  for (size_t i = 0; command->main == bootstrap_main && i < sizeof bootstrap_flags / sizeof *bootstrap_flags; i++)
-    flags[count++] = bootstrap_flags[i];
-  if (command->main == doctor_main) {
-    flags[count++] = watch_flag;
-    flags[count++] = no_write_flag;
-    flags[count++] = kinds_flag;
-    flags[count++] = details_flag;
-  }
-  if (command->main == ls_main)
-    flags[count++] = limit_flag;
-  if (command->main == doctor_main || command->main == status_main)
-    flags[count++] = metrics_flag;
-  for (size_t i = 0; command->main == bench_main && i < sizeof bench_flags / sizeof *bench_flags; i++)
-    flags[count++] = bench_flags[i];
-  flags[count++] = json_flag;
-  flags[count++] = help_flag;
-  flags[count++] = help_all_flag;
-  flags[count++] = config_flag;
-  return count;
+  const struct flag *flag;
+  int count = 0;
+  for (; count < OWN_MAX && (flag = flag_own(command, FLAG_OWN + count)) != NULL; count++)
+    flags[count] = (struct poptOption){.longName = flag->name,
+                                       .shortName = flag->letter,
+                                       .argInfo = flag->value != NULL ? POPT_ARG_STRING : POPT_ARG_NONE,
+                                       .val = FLAG_OWN + count,
+                                       .descrip = flag->help,
+                                       .argDescrip = flag->value};
+  return (size_t)count;
 }
 
 struct poptOption *flags_new(const struct command *command)
 {
   int options = option_count();
-  struct poptOption *flags = must(calloc(2 * (size_t)options + OWN_FLAGS + 1, sizeof *flags));
+  struct poptOption *flags = must(calloc(2 * (size_t)options + OWN_MAX + 1, sizeof *flags));
   size_t count = add_own(flags, command);
   for (int i = 0; i < options; i++)
     if (option_is_for(command, redlock_option_at(i, REDLOCK_OPTION_NAME)))
@@ -275,7 +249,7 @@ static bool is_flag(const struct poptOption *flag)
 void flags_free(struct poptOption *flags)
 {
   for (struct poptOption *flag = flags; is_flag(flag); flag++) {
-    if (flag->val < FLAG_NODES)
+    if (flag->val >= FLAG_OWN)
       continue;
     free((char *)flag->longName);
     free((char *)flag->descrip);

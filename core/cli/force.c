@@ -7,11 +7,17 @@
 
 enum { EXIT_DECLINED = 1 };
 
+static bool is_agreed;
+
+const struct flag force_flag = FLAG_IN_ARGS(
+    "force", 0, force, "delete the lock whoever holds it, without a TOKEN, after it was shown and you were asked");
+const struct flag force_yes_flag = FLAG_TO("yes", 'y', NULL, flag_switch, &is_agreed, "with --force: do not ask");
+
 int force_check(const struct args *args)
 {
-  if (args->yes && !args->force)
+  if (is_agreed && !args->force)
     return fail(EXIT_USAGE, "--yes is for --force only");
-  if (args->force && !args->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+  if (args->force && !is_agreed && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
     return fail(EXIT_USAGE,
                 "--force asks before it deletes, and there is no terminal; use --yes to delete without asking");
   return 0;
@@ -97,7 +103,7 @@ int force_release(struct session *session)
 {
   struct slots slots;
   bool is_known = slots_inspect(&slots, session) == REDLOCK_OK, was_free = is_known && are_free(&slots);
-  bool agrees = !was_free && session->caught == 0 && (session->args->yes || user_agrees(&slots));
+  bool agrees = !was_free && session->caught == 0 && (is_agreed || user_agrees(&slots));
   slots_free(&slots);
   if (was_free)
     return tell(session, REDLOCK_OK, "nobody held it");

@@ -101,7 +101,7 @@ void guard_tell(const struct guard *guard, struct watch watch)
 struct watch guard_watch(const struct session *session, pid_t group)
 {
   int64_t end_ms = now_ms() + redlock_lock_validity_ms(session->lock);
-  return (struct watch){.group = group, .term_ms = end_ms, .kill_ms = end_ms + session->args->kill_after_ms};
+  return (struct watch){.group = group, .term_ms = end_ms, .kill_ms = end_ms + kill_after_ms};
 }
 
 /* It may be stopped. */

@@ -8,22 +8,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static const struct {
-  const char *command, *group, *line;
-} lines[] = {
-    {"run", "Lock", "hold the lock while a command runs"},
-    {"lead", "Lock", "run a command on one host of many, as their leader"},
-    {"acquire", "Lock", "take the lock, print its token and leave it in place"},
-    {"extend", "Lock", "extend the lock that has a token"},
-    {"expire", "Lock", "set how much longer it is held, also shorter"},
-    {"release", "Lock", "release the lock that has a token"},
-    {"status", "Look", "who holds a lock, and for how much longer"},
-    {"ls", "Look", "list held locks whose names begin alike"},
-    {"doctor", "Look", "check every node, and say what to do"},
-    {"bench", "Look", "measure cycles per second"},
-    {"bootstrap", "Operate", "let new nodes vote at once"},
-};
-
 /* ---- layout ---- */
 
 enum { LEFT = 32, LEFT_BRIEF = 30, WIDTH_MIN = 60, WIDTH_MAX = 110 };
@@ -69,10 +53,10 @@ int help_overview(void)
 {
   const char *group = "";
   puts("Usage: redlock COMMAND [OPTION...] RESOURCE ...\n\nLocks over N independent Redis or Valkey nodes.");
-  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-    if (strcmp(group, lines[i].group) != 0)
-      printf("\n%s:\n", group = lines[i].group);
-    printf("  redlock %-10s %s\n", lines[i].command, lines[i].line);
+  for (const struct command *const *command = commands; *command != NULL; command++) {
+    if (strcmp(group, (*command)->group) != 0)
+      printf("\n%s:\n", group = (*command)->group);
+    printf("  redlock %-10s %s\n", (*command)->name, (*command)->line);
   }
   puts("\nExample, on every host:\n"
        "    export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3\n"
@@ -91,36 +75,31 @@ int help_overview(void)
 
 /* ---- the options of a command ---- */
 
+/* The first has a command's own flags, and the options that most locks need. */
 static const struct {
-  const char *title;
-  const char *options[12];
-} groups[] = {
-    {"Options", {"nodes", "ttl_ms", "wait_ms"}},
-    {"Kinds of lock", {"shared", "permits", "slot", "layout", "fence"}},
-    {"Nodes",
-     {"key_prefix", "guard", "max_ttl_ms", "cluster", "user_file", "password_file", "client_name", "holder_info",
-      "connect_timeout_ms", "node_timeout_ms"}},
-    {"TLS", {"tls_ca_file", "tls_ca_path", "tls_cert_file", "tls_key_file", "tls_server_name", "tls_verify"}},
-    {"Waiting", {"outage_wait_ms", "queue", "wake", "retry_count", "retry_delay_ms", "retry_jitter"}},
-};
+  const char *title, *purposes;
+} groups[] = {{"Options", ""},
+              {"Kinds of lock", "kind"},
+              {"Nodes", "node"},
+              {"TLS", "tls"},
+              {"Waiting and fencing", "wait grant"},
+              {"Leases", "lease hold"}};
 
-enum { GROUPS = sizeof groups / sizeof *groups, REST = GROUPS };
-
-static int index_of(const struct poptOption *flag)
-{
-  return flag->val < FLAG_OPTION ? option_named("nodes", strlen("nodes")) : (flag->val - FLAG_OPTION) / 2;
-}
+enum { GROUPS = sizeof groups / sizeof *groups };
 
 static int group_of(const struct poptOption *flag)
 {
-  if (flag->val < FLAG_NODES)
+  static const char *const first[] = {"node", "nodes", "ttl", "wait"};
+  int group = GROUPS - 1;
+  if (flag->val >= FLAG_OWN)
     return 0;
-  const char *option = redlock_option_at(index_of(flag), REDLOCK_OPTION_NAME);
-  for (int i = 0; i < GROUPS; i++)
-    for (const char *const *name = groups[i].options; *name != NULL; name++)
-      if (strcmp(*name, option) == 0)
-        return i;
-  return REST;
+  for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    if (strcmp(flag->longName, first[i]) == 0)
+      return 0;
+  const char *purpose = redlock_option_at((flag->val - FLAG_OPTION) / 2, REDLOCK_OPTION_PURPOSE);
+  while (group > 0 && strstr(groups[group].purposes, purpose) == NULL)
+    group--;
+  return group;
 }
 
 static bool is_shown(const struct poptOption *flag)
@@ -130,7 +109,7 @@ static bool is_shown(const struct poptOption *flag)
 
 static char *flag_words(const struct poptOption *flag)
 {
-  bool is_bool = flag->val >= FLAG_OPTION && flag->argDescrip == NULL;
+  bool is_bool = flag->val < FLAG_OWN && flag->argDescrip == NULL;
   char *first =
       flag->shortName != '\0' ? format("-%c%s", flag->shortName, flag->longName != NULL ? ", " : "") : format("    ");
   char *words = flag->longName == NULL
@@ -169,8 +148,7 @@ static void print_flag(const struct poptOption *flag, int width, bool all)
 /* The brief list fits a screen: it leaves out what it is itself, and other ways to say the same. */
 static bool is_listed(const struct poptOption *flag, bool all)
 {
-  bool is_help = flag->val == FLAG_HELP || flag->val == FLAG_HELP_ALL;
-  return is_shown(flag) && (all || (!is_help && flag->longName != NULL));
+  return is_shown(flag) && (all || (flag->longName != NULL && !flag_is_help(flag)));
 }
 
 /* Returns how many flags the group has. */
@@ -181,7 +159,7 @@ static int print_group(const struct poptOption *flags, int group, bool is_printe
     if (!is_listed(flag, all) || group_of(flag) != group)
       continue;
     if (is_printed && count == 0)
-      printf("\n%s:\n", group == REST ? "Leases and the rest" : groups[group].title);
+      printf("\n%s:\n", groups[group].title);
     if (is_printed)
       print_flag(flag, width, all);
     count++;
@@ -200,16 +178,15 @@ static void print_default_wait(const struct command *command)
 
 void help_command(const struct command *command, const struct poptOption *flags, bool all)
 {
-  const char *summary = command->summary;
-  size_t first = strcspn(summary, "\n");
+  size_t first = strcspn(command->help, "\n");
   int more = 0;
   printf("Usage: redlock %s %s\n\n", command->name, command->operands);
-  print_wrapped(summary, first, 0, terminal_width());
+  print_wrapped(command->help, first, 0, terminal_width());
   print_default_wait(command);
-  if (summary[first] != '\0')
-    print_lines(summary + first + 1);
+  if (command->help[first] != '\0')
+    print_lines(command->help + first + 1);
   print_group(flags, 0, true, all);
-  for (int i = 1; i <= REST; i++)
+  for (int i = 1; i < GROUPS; i++)
     more += print_group(flags, i, all, all);
   if (!all && more > 0)
     printf("\n`redlock %s --help-all` lists %d more: kinds, nodes, TLS, waiting, leases.\n", command->name, more);

@@ -27,6 +27,8 @@ struct job {
   bool takes_terminal; /* it gets the terminal whenever it is ours */
 };
 
+extern int64_t kill_after_ms; /* from SIGTERM to SIGKILL */
+
 /* guard.c: a process that ends the group if redlock ends without saying so, or says nothing until the lease is over. */
 int guard_start(struct guard *guard);
 struct watch guard_watch(const struct session *session, pid_t group); /* until the lease is over */

@@ -20,7 +20,7 @@ static const char rights[] =
 static const struct {
   const char *name, *arguments[2];
   unsigned kinds;
-} commands[] = {{"type", {NULL}, SHARED | SEVERAL | HASH},
+} tried[] = {{"type", {NULL}, SHARED | SEVERAL | HASH},
                 {"mget", {NULL}, SHARED | SEVERAL | PERMITS},
                 {"append", {""}, SHARED},
                 {"zcount", {"-inf", "+inf"}, SHARED},
@@ -33,10 +33,13 @@ static const struct {
                 {"pexpireat", {"1"}, SHARED}};
 /* clang-format on */
 
-enum { COMMANDS = sizeof commands / sizeof *commands };
+enum { COMMANDS = sizeof tried / sizeof *tried };
 
-int kinds_read(unsigned *kinds, const char *given)
+static unsigned kinds; /* that are wanted, as bits */
+
+static int read_kinds(const struct flag *flag, const char *given, struct args *args)
 {
+  (void)flag, (void)args;
   const char *word = given;
   do {
     size_t size = strcspn(word, ","), i = 0;
@@ -44,10 +47,19 @@ int kinds_read(unsigned *kinds, const char *given)
       i++;
     if (names[i] == NULL)
       return fail(EXIT_USAGE, "--kinds %s: allowed are shared, several, permits and hash, separated by commas", given);
-    *kinds |= 1U << i;
+    kinds |= 1U << i;
     word += size;
   } while (*word++ == ',');
   return 0;
+}
+
+const struct flag kinds_flag =
+    FLAG("kinds", 0, "KIND,...", read_kinds,
+         "also try what these kinds of lock need: shared, several, permits, hash; print the ACL of their user");
+
+bool kinds_are_given(void)
+{
+  return kinds != 0;
 }
 
 /* ---- asking ---- */
@@ -86,9 +98,8 @@ static bool try_commands(struct wire *wire, const char *key, unsigned *denied)
 {
   bool goes_on = store_key(wire, key);
   for (int i = 0; i < COMMANDS && goes_on; i++) {
-    const char *const *more = commands[i].arguments;
-    redisReply *reply =
-        answer_to(wire, (const char *[]){commands[i].name, key, more[0], more[0] ? more[1] : NULL, NULL});
+    const char *const *more = tried[i].arguments;
+    redisReply *reply = answer_to(wire, (const char *[]){tried[i].name, key, more[0], more[0] ? more[1] : NULL, NULL});
     goes_on = reply != NULL;
     if (goes_on && is_denied(reply))
       *denied |= 1U << i;
@@ -100,14 +111,14 @@ static bool try_commands(struct wire *wire, const char *key, unsigned *denied)
 }
 
 /* Of each kind the commands that are denied. */
-static json_t *denied_json(unsigned kinds, unsigned denied)
+static json_t *denied_json(unsigned denied)
 {
   json_t *all = must(json_object());
   for (int kind = 0; names[kind] != NULL; kind++) {
     json_t *some = must(json_array());
     for (int i = 0; i < COMMANDS; i++)
-      if (commands[i].kinds & 1U << kind && denied & 1U << i)
-        json_array_append_new(some, json_string(commands[i].name));
+      if (tried[i].kinds & 1U << kind && denied & 1U << i)
+        json_array_append_new(some, json_string(tried[i].name));
     if (kinds & 1U << kind)
       json_object_set(all, names[kind], some);
     json_decref(some);
@@ -120,17 +131,17 @@ json_t *kinds_examine(struct session *session)
 {
   struct wires *wires = wires_new(session);
   json_t *found = must(json_array());
-  char prefix[512] = "";
-  redlock_client_get(session->client, "key_prefix", prefix, sizeof prefix);
+  char *prefix = client_option(session->client, "key_prefix");
   char *key = format("%slibredlock:probe:%lld", prefix, (long long)now_ms());
   for (int i = 0; wires != NULL && i < wires_count(wires) && session->caught == 0; i++) {
     unsigned denied = 0;
     struct wire *wire = wire_open(wires, i);
     bool is_known = wire != NULL && try_commands(wire, key, &denied);
-    json_array_append_new(found, is_known ? denied_json(session->args->kinds, denied) : json_null());
+    json_array_append_new(found, is_known ? denied_json(denied) : json_null());
     wire_close(wire);
   }
   free(key);
+  free(prefix);
   wires_free(wires);
   return found;
 }
@@ -168,13 +179,13 @@ void kinds_print(FILE *out, const json_t *node)
 /* What the ACL of a program's user has for plain locks and these kinds; free it. */
 char *kinds_line(const struct session *session)
 {
-  char prefix[512] = "", *line = NULL;
+  char *prefix = client_option(session->client, "key_prefix"), *line = NULL;
   size_t size;
-  redlock_client_get(session->client, "key_prefix", prefix, sizeof prefix);
   FILE *out = must(open_memstream(&line, &size));
   fprintf(out, "~%s* resetchannels &%slibredlock:w:* %s", prefix, prefix, rights);
   for (int i = 0; i < COMMANDS; i++)
-    if (commands[i].kinds & session->args->kinds)
-      fprintf(out, " +%s", commands[i].name);
+    if (tried[i].kinds & kinds)
+      fprintf(out, " +%s", tried[i].name);
+  free(prefix);
   return fclose(out) == 0 ? must(line) : must(NULL);
 }

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "scan.h"
+#include "wire.h"
 
 enum { AT_ONE_TIME = 64 }; /* questions in flight */
+
+static int limit = 1000;
 
 /* The nodes' replies about one resource. */
 struct found {
@@ -85,14 +87,7 @@ static int ask(struct list *list)
 /* Nothing in a name reaches the terminal as a command. */
 static char *shown_name(const struct scan_name *name)
 {
-  size_t size = 4 * name->size + 1; /* \xHH for each byte */
-  char *shown = must(calloc(1, size));
-  struct rlk_text text = rlk_text_in(shown, size);
-  if (memchr(name->bytes, '\0', name->size) == NULL)
-    rlk_text_clean(&text, name->bytes);
-  else
-    rlk_text_escaped(&text, name->bytes, name->size);
-  return shown;
+  return wire_escaped(name->bytes, name->size);
 }
 
 static char *ttl_words(const struct found *found)
@@ -113,13 +108,13 @@ static char *holder_of(const struct found *found)
 
 static bool is_permit(const struct found *found)
 {
-  return found->name->slot > 0 || permits_of(found->token) > 0;
+  return found->name->slot > 0 || permits_of(found->token, strlen(found->token)) > 0;
 }
 
 /* "2 of 4"; how many there are is known from the holder's token. */
 static char *slot_words(const struct found *found)
 {
-  int permits = permits_of(found->token);
+  int permits = permits_of(found->token, strlen(found->token));
   if (!is_permit(found))
     return format("-");
   return permits > 0 ? format("%d of %d", found->name->slot, permits) : format("%d", found->name->slot);
@@ -169,8 +164,8 @@ static json_t *found_json(const struct found *found)
   bool is_held = has_holder(found->verdict);
   if (is_permit(found))
     json_object_set_new(object, "slot", json_integer(found->name->slot));
-  if (permits_of(found->token) > 0)
-    json_object_set_new(object, "permits", json_integer(permits_of(found->token)));
+  if (permits_of(found->token, strlen(found->token)) > 0)
+    json_object_set_new(object, "permits", json_integer(permits_of(found->token, strlen(found->token))));
   json_object_set_new(object, "verdict", json_string(verdict_name(found->verdict)));
   json_object_set_new(object, "nodes", json_integer(found->nodes));
   if (is_held) {
@@ -207,7 +202,7 @@ static int say_what_is_missing(const struct list *list, int status)
   const struct scan *scan = &list->scan;
   int nodes = redlock_client_node_count(list->session->client);
   if (scan->is_cut)
-    fail(0, "there are more than %d: --limit N lists more, or give a longer PREFIX", list->session->args->limit);
+    fail(0, "there are more than %d: --limit N lists more, or give a longer PREFIX", list->scan.limit);
   if (status == REDLOCK_OK)
     return 0;
   const char *advice = scan->forbidden > 0 ? "; its user needs +scan and +getrange (docs/redlock.md, Permissions)" : "";
@@ -229,18 +224,26 @@ static int list_locks(struct list *list)
   return code != 0 ? code : missing;
 }
 
-int ls_main(const struct args *args)
+static int ls(struct session *session)
 {
-  struct session session;
-  struct list list = {.session = &session};
-  int code = session_open(&session, args);
-  if (code == 0)
-    code = list_locks(&list);
+  struct list list = {.session = session, .scan.limit = limit};
+  int code = list_locks(&list);
   for (size_t i = 0; i < list.count; i++) {
     free(list.found[i].token);
     json_decref(list.found[i].client);
   }
   free(list.found);
   scan_free(&list.scan);
-  return session_close(&session, code);
+  return code;
 }
+
+static const struct flag limit_flag = FLAG_COUNT("limit", &limit, 100000, "list at most so many locks (default 1000)");
+
+const struct command ls_command = {
+    OVERVIEW("ls", "Look", "list held locks whose names begin alike", "[OPTION...] [PREFIX]"),
+    .help =
+        "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
+        "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node "
+        "(SCAN), with pauses; the user needs +scan.\n"
+        "Exits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
+    DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}), FLAGS(&limit_flag), .run = ls};

@@ -19,12 +19,35 @@ bool option_is(int index, int field, const char *text)
   return value != NULL && strcmp(value, text) == 0;
 }
 
+unsigned option_purpose(int index)
+{
+  static const struct {
+    const char *name;
+    unsigned purpose;
+  } purposes[] = {{"kind", KIND}, {"grant", GRANT},     {"wait", WAIT},     {"lease", LEASE},
+                  {"hold", HOLD}, {"node", CONNECTION}, {"tls", CONNECTION}};
+  size_t i = 0;
+  while (i < sizeof purposes / sizeof *purposes && !option_is(index, REDLOCK_OPTION_PURPOSE, purposes[i].name))
+    i++;
+  return i < sizeof purposes / sizeof *purposes ? purposes[i].purpose : 0;
+}
+
+static bool is_among(const char *word, const char *words)
+{
+  size_t length = strlen(word);
+  for (const char *at = words; at != NULL && *at != '\0'; at += strspn(at, " ")) {
+    size_t size = strcspn(at, " ");
+    if (size == length && strncmp(at, word, size) == 0)
+      return true;
+    at += size;
+  }
+  return false;
+}
+
 bool option_is_for(const struct command *command, const char *option)
 {
-  for (const char *const *without = command->without; *without != NULL; without++)
-    if (strcmp(*without, option) == 0)
-      return false;
-  return true;
+  unsigned purpose = option_purpose(option_named(option, strlen(option)));
+  return (purpose & (command->purposes | CONNECTION)) != 0 || is_among(option, command->also);
 }
 
 void settings_add(struct settings *settings, const char *option, char *where, char *value)

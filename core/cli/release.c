@@ -11,6 +11,8 @@ static int tell_release(const struct session *session, int status)
 
 static int release(struct session *session)
 {
+  if (session->args->force)
+    return force_release(session);
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status != REDLOCK_OK)
     return report_failure(session, status);
@@ -20,14 +22,14 @@ static int release(struct session *session)
   return gone ? tell_release(session, status) : report_failure(session, status);
 }
 
-int release_main(const struct args *args)
-{
-  struct session session;
-  int code = force_check(args);
-  if (code != 0)
-    return code;
-  code = session_open(&session, args);
-  if (code == 0)
-    code = args->force ? force_release(&session) : release(&session);
-  return session_close(&session, code);
-}
+/* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. */
+const struct command release_command = {
+    OVERVIEW("release", "Lock", "release the lock that has a token", "[OPTION...] RESOURCE... TOKEN"),
+    .help =
+        "Releases the lock that has this token; exits with 0 even if it was already gone.\n"
+        "`redlock release --force RESOURCE` deletes it, whoever holds it; with --permits, the permit --slot or all.",
+    .purposes = KIND,
+    DEFAULTS({"guard", "off"}),
+    FLAGS(&calm_flag, &force_flag, &force_yes_flag),
+    .check = force_check,
+    .run = release};

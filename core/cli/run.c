@@ -10,6 +10,9 @@
 
 enum { GROUP_LOOK_MS = 20, DAY_MS = 86400000 };
 
+static int64_t keep_ms; /* 0: the lock is released when CMD ends */
+int64_t kill_after_ms = 5000;
+
 struct run {
   struct session *session;
   struct job job;
@@ -91,7 +94,7 @@ static void say_lost(struct run *run)
 static void lose(struct run *run)
 {
   run->lost = true;
-  run->kill_at_ms = now_ms() + run->session->args->kill_after_ms;
+  run->kill_at_ms = now_ms() + kill_after_ms;
   job_signal(&run->job, SIGTERM);
   job_signal(&run->job, SIGCONT);
   guard_tell(&run->job.guard, (struct watch){run->job.pid, NEVER_MS, run->kill_at_ms});
@@ -228,7 +231,7 @@ static int64_t keep_left_ms(const struct run *run)
 {
   int status = run->job.wait_status;
   bool succeeded = !run->lost && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  return succeeded ? run->taken_at_ms + run->session->args->keep_ms - now_ms() : 0;
+  return succeeded ? run->taken_at_ms + keep_ms - now_ms() : 0;
 }
 
 static int leave(struct run *run, int64_t left_ms)
@@ -350,7 +353,6 @@ static int lead(struct run *run)
 /* A --keep that no extension could reach is refused before CMD runs, not reported afterwards. */
 static int check_keep(const struct session *session)
 {
-  int64_t keep_ms = session->args->keep_ms;
   int64_t max_ttl_ms = session_option_ms(session, "max_ttl_ms"),
           max_hold_ms = session_option_ms(session, "max_hold_ms");
   char *keep = duration_text(keep_ms), *limit = duration_text(max_hold_ms), *message = NULL;
@@ -370,7 +372,16 @@ static int check_keep(const struct session *session)
   return message == NULL ? 0 : refuse_options(session->args, message);
 }
 
-static int main_of(const struct args *args, bool leads)
+/* A host that waits for others for longer than they keep the lock would run CMD again. With no wait at all, hosts
+ * that ask at the same moment may keep each other from a majority, and no host would take over from a CMD that
+ * fails. */
+static void wait_less_than_it_is_kept(struct session *session)
+{
+  bool is_chosen = setting_in_force(session->args, "wait_ms") != NULL;
+  session->busy_wait_ms = keep_ms > 0 && !is_chosen ? (keep_ms + 1) / 2 : 0;
+}
+
+static int run_or_lead(const struct args *args, bool leads)
 {
   struct session session;
   struct run run = {.session = &session, .leads = leads};
@@ -380,6 +391,7 @@ static int main_of(const struct args *args, bool leads)
   code = session_open(&session, args);
   if (code == 0)
     code = check_keep(&session);
+  wait_less_than_it_is_kept(&session);
   if (code == 0)
     code = leads ? lead(&run) : acquire_and_run(&run);
   guard_end(&run.job.guard);
@@ -388,12 +400,48 @@ static int main_of(const struct args *args, bool leads)
   return session_close(&session, code);
 }
 
-int run_main(const struct args *args)
+static int run(const struct args *args)
 {
-  return main_of(args, false);
+  return run_or_lead(args, false);
 }
 
-int lead_main(const struct args *args)
+static int stand_for_leader(const struct args *args)
 {
-  return main_of(args, true);
+  return run_or_lead(args, true);
 }
+
+static const struct flag keep_flag = FLAG_TO(
+    "keep", 0, "DURATION", flag_duration, &keep_ms,
+    "keep the lock for so long in all, if CMD succeeds; so nobody runs CMD again meanwhile, and --wait defaults to "
+    "half of it at most");
+static const struct flag kill_flag =
+    FLAG_TO("kill-after", 'k', "DURATION", flag_duration, &kill_after_ms,
+            "from SIGTERM to SIGKILL after a loss; both go to CMD's process group (default 5s)");
+
+const struct command run_command = {
+    OVERVIEW("run", "Lock", "hold the lock while a command runs", "[OPTION...] RESOURCE... -- CMD [ARGUMENT...]"),
+    .help =
+        "Acquires the lock, of several RESOURCEs all or none, renews it while CMD runs and ends CMD's process group "
+        "if it is lost.\n"
+        "CMD has REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_FENCE in its environment.\n"
+        "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse, 76 it was lost, 126 or "
+        "127 CMD cannot be run, 64 usage, 70 internal.",
+    .purposes = KIND | GRANT | WAIT | LEASE | HOLD,
+    DEFAULTS({"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_DEFAULT_MS}),
+    FLAGS(&keep_flag, &kill_flag, FLAGS_OF_A_WAIT),
+    .main = run};
+
+const struct command lead_command = {
+    OVERVIEW("lead", "Lock", "run a command on one host of many, as their leader",
+             "[OPTION...] RESOURCE -- CMD [ARGUMENT...]"),
+    .help =
+        "Stands by until it leads RESOURCE, which one of any number of candidates does at a time; then runs CMD.\n"
+        "If the lock is lost it ends CMD's process group, waits for its end and stands by again. If CMD ends by "
+        "itself, another candidate leads. REDLOCK_FENCE in CMD's environment is the term, larger than that of any "
+        "leader before.\n"
+        "Exits with CMD's status, or 78 nodes refuse by configuration, 126 CMD cannot be run, 127 CMD not found, 64 "
+        "usage, 70 internal.",
+    .purposes = WAIT | LEASE | HOLD,
+    DEFAULTS({"renew", "true"}, {"fence", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"}),
+    FLAGS(&kill_flag, &quiet_flag, &verbose_flag),
+    .main = stand_for_leader};

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/claim.h"
 #include "wire.h"
 
 /* A server answers others between two rounds, and has a pause: 25,000 keys per second at most. */
@@ -36,7 +35,7 @@ static void add(struct scan *scan, const struct meaning *key)
   memcpy(name->bytes, key->resource, key->size);
   if (tfind(name, &scan->tree, compare) != NULL) {
     free(name);
-  } else if (scan->count == (size_t)scan->session->args->limit) {
+  } else if (scan->count == (size_t)scan->limit) {
     scan->is_cut = true;
     free(name);
   } else {
@@ -103,7 +102,7 @@ static bool has_token(const redisReply *value, const char *before)
   if (value->type == REDIS_REPLY_ARRAY)
     value = value->elements == 1 ? value->element[0] : NULL;
   return value != NULL && value->type == REDIS_REPLY_STRING && begins_with(value->str, value->len, before) &&
-         rlk_token_permits(value->str + strlen(before), value->len - strlen(before)) >= 0;
+         permits_of(value->str + strlen(before), value->len - strlen(before)) >= 0;
 }
 
 /* A pattern that matches the bytes themselves, and anything behind them. */
@@ -270,13 +269,15 @@ static void put_in_order(struct scan *scan)
 
 int scan_run(struct scan *scan, struct session *session)
 {
-  *scan = (struct scan){.session = session, .nodes = must(json_array())};
-  char key_prefix[512] = "";
-  redlock_client_get(session->client, "key_prefix", key_prefix, sizeof key_prefix);
+  scan->session = session;
+  scan->nodes = must(json_array());
+  char *key_prefix = client_option(session->client, "key_prefix");
   const char *prefix = session->args->prefix != NULL ? session->args->prefix : "";
   scan->prefix = format("%s", prefix);
   scan->own_keys = format("%slibredlock:", key_prefix);
-  if (*prefix == '\0' && *key_prefix == '\0')
+  bool is_all = *prefix == '\0' && *key_prefix == '\0';
+  free(key_prefix);
+  if (is_all)
     return fail(EXIT_USAGE, "PREFIX is missing, and no --key-prefix is set; usage: redlock ls [OPTION...] PREFIX");
   struct wires *wires = wires_new(session);
   if (wires == NULL)

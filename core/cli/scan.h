@@ -14,7 +14,8 @@ struct scan {
   struct session *session;
   struct scan_name **names; /* in order */
   size_t count;
-  bool is_cut;    /* at the limit: there are more */
+  int limit;
+  bool is_cut;    /* there are more */
   json_t *nodes;  /* of each: "node", "scanned", and "why" if it was not */
   int scanned;    /* nodes */
   int forbidden;  /* nodes that forbid SCAN or GETRANGE */

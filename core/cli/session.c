@@ -67,7 +67,7 @@ static int open_client(struct session *session)
   int refused = options_set(session->client, session->args);
   if (refused)
     return refused;
-  bool looks = session->args->command->main == doctor_main; /* commands that examine nodes change nothing there */
+  bool looks = session->args->command->only_looks;
   int status = looks ? redlock_client_open_to_look(session->client) : redlock_client_open(session->client);
   if (status == REDLOCK_OK) {
     say_warnings(session);
@@ -258,7 +258,7 @@ int session_operate_within(struct session *session, redlock_lock *lock, int oper
 
 static void say_waiting(struct session *session)
 {
-  int64_t wait_ms = session_option_ms(session, "wait_ms"), busy_wait_ms = session->args->busy_wait_ms;
+  int64_t wait_ms = session_option_ms(session, "wait_ms"), busy_wait_ms = session->busy_wait_ms;
   if (busy_wait_ms > 0 && (busy_wait_ms < wait_ms || wait_ms < 0))
     wait_ms = busy_wait_ms;
   char *wait = duration_text(wait_ms);
@@ -331,7 +331,7 @@ static bool is_held_by_others(const struct session *session)
 static int await_the_end(struct session *session, int status, int64_t begun_ms)
 {
   enum { AGAIN_MS = 200 };
-  int64_t limit_ms = session->args->busy_wait_ms;
+  int64_t limit_ms = session->busy_wait_ms;
   bool is_limited = limit_ms > 0;
   for (int64_t left_ms = begun_ms + limit_ms - now_ms(); is_limited && status == REDLOCK_PENDING; left_ms = AGAIN_MS) {
     status = await_and_say(session, status, left_ms > 0 ? left_ms : 0, NULL);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/claim.h"
-
 void slot_set(redlock_lock *lock, int permits, int slot)
 {
   char text[24];
@@ -17,9 +15,16 @@ void slot_set(redlock_lock *lock, int permits, int slot)
   (void)redlock_lock_set(lock, "slot", text);
 }
 
-int permits_of(const char *token)
+/* See the token in redlock.h: 40 digits; of a permit 37, "p" and the number of permits less one. */
+int permits_of(const char *token, size_t size)
 {
-  return rlk_token_permits(token, strlen(token));
+  static const char digits[] = "0123456789abcdef";
+  size_t number = size == 40 && token[37] == 'p' ? 38 : 40;
+  char text[4] = "";
+  if (size != 40 || strspn(token, digits) != (number == 40 ? 40 : 37))
+    return -1;
+  memcpy(text, token + number, 40 - number);
+  return number == 40 ? 0 : strspn(text, digits) == 2 ? (int)strtol(text, NULL, 16) + 1 : -1;
 }
 
 bool wants_slots(const struct session *session)

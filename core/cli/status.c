@@ -249,7 +249,7 @@ static void say_other_number(const struct slots *slots)
 {
   for (int i = 0; i < slots->count; i++) {
     char *token = lock_holder(slots->locks[i]);
-    int permits = permits_of(token);
+    int permits = permits_of(token, strlen(token));
     free(token);
     if (permits <= 0 || permits == slots->count)
       continue;
@@ -327,7 +327,7 @@ static int look_at(const struct args *args)
 }
 
 /* Each by itself: the exit status is that of the first that is not free, or is unknown. */
-int status_main(const struct args *args)
+static int status(const struct args *args)
 {
   struct args one = *args;
   one.more_count = 0;
@@ -342,3 +342,16 @@ int status_main(const struct args *args)
   int failed = args->metrics ? print_samples() : 0;
   return failed ? failed : code;
 }
+
+static const struct flag silent_flag =
+    FLAG_IN_ARGS("quiet", 'q', quiet, "print nothing, exit with 0 free, 75 held, 69 not known");
+
+/* It waits for every node, so one that hangs costs no more than a second. */
+const struct command status_command = {
+    OVERVIEW("status", "Look", "who holds a lock, and for how much longer", "[OPTION...] RESOURCE..."),
+    .help = "Shows what every node knows of the lock, without changing it.\n"
+            "With --permits n, who holds each of them, unless --slot names one.",
+    .also = "permits slot",
+    DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}),
+    FLAGS(&silent_flag, &metrics_flag),
+    .main = status};

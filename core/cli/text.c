@@ -104,6 +104,14 @@ static char *read_client(redlock_client *client, int64_t (*read)(redlock_client 
   return text;
 }
 
+char *client_option(redlock_client *client, const char *option)
+{
+  int64_t size = redlock_client_get(client, option, NULL, 0);
+  char *text = room_for(size);
+  redlock_client_get(client, option, text, (size_t)size + 1);
+  return text;
+}
+
 char *client_message(redlock_client *client)
 {
   return read_client(client, redlock_client_message);

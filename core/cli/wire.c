@@ -15,12 +15,15 @@
 #include "node/tls.h"
 #include "rules/url.h"
 
+enum { ADDRESSES_MAX = 8 };
+
 struct wires {
   struct session *session;
   struct rlk_net net; /* of which the core reads the texts of options */
   struct rlk_node *nodes[RLK_NODES_MAX];
   int count;
-  int64_t limit_ms; /* for a connection, and for each reply */
+  int64_t limit_ms;                            /* for a connection, and for each reply */
+  struct rlk_address addresses[ADDRESSES_MAX]; /* of the node that was looked at last */
   struct rlk_reason why;
 };
 
@@ -42,15 +45,6 @@ int wires_count(const struct wires *wires)
 }
 
 /* ---- shared by connections ---- */
-
-static char *option_text(const struct session *session, int index)
-{
-  const char *name = redlock_option_at(index, REDLOCK_OPTION_NAME);
-  size_t size = (size_t)redlock_client_get(session->client, name, NULL, 0) + 1;
-  char *text = must(calloc(1, size));
-  redlock_client_get(session->client, name, text, size);
-  return text;
-}
 
 /* The client has read the list already, and found nothing wrong with it. */
 static bool read_nodes(struct wires *wires, const char *list)
@@ -75,7 +69,7 @@ static bool prepare_tls(struct wires *wires)
 {
   struct rlk_net *net = &wires->net;
   struct rlk_text why = rlk_text_in(wires->why.words, sizeof wires->why.words);
-  char *verify = option_text(wires->session, RLK_OPT_TLS_VERIFY);
+  char *verify = client_option(wires->session->client, "tls_verify");
   const struct rlk_tls_settings settings = {.ca_file = RLK_STRING(net, TLS_CA_FILE),
                                             .ca_path = RLK_STRING(net, TLS_CA_PATH),
                                             .cert_file = RLK_STRING(net, TLS_CERT_FILE),
@@ -97,7 +91,7 @@ struct wires *wires_new(struct session *session)
   wires->net.poller = RLK_NO_POLLER;
   for (int i = 0; i < RLK_OPTION_COUNT; i++)
     if (option_is(i, REDLOCK_OPTION_TYPE, "string"))
-      wires->net.texts[i] = option_text(session, i);
+      wires->net.texts[i] = client_option(session->client, redlock_option_at(i, REDLOCK_OPTION_NAME));
   int failed = rlk_poller_open(&wires->net.poller);
   if (failed != 0)
     rlk_error_words(-failed, wires->why.words);
@@ -249,14 +243,15 @@ static struct addrinfo *look_up(struct wires *wires, const struct rlk_url *url)
   return found;
 }
 
-int wires_addresses(struct wires *wires, int index, struct rlk_address *addresses, int room)
+int wires_addresses(struct wires *wires, int index)
 {
+  struct rlk_address *addresses = wires->addresses;
   const struct rlk_url *url = &wires->nodes[index]->url;
   int count = 0, of_family[2] = {0, 0};
   if (url->is_unix)
     return 0;
   struct addrinfo *found = look_up(wires, url);
-  for (struct addrinfo *at = found; at != NULL && count < room; at = at->ai_next) {
+  for (struct addrinfo *at = found; at != NULL && count < ADDRESSES_MAX; at = at->ai_next) {
     addresses[count] = address_of(at);
     bool is_known = false;
     for (int i = 0; i < count; i++)
@@ -322,12 +317,8 @@ static bool log_in(struct wire *wire, const struct rlk_node *node)
   return is_in && (node->url.database == 0 || is_accepted(wire, 2, (const char *[]){"SELECT", database}));
 }
 
-struct wire *wire_open(struct wires *wires, int index)
-{
-  return wire_open_at(wires, index, NULL);
-}
-
-struct wire *wire_open_at(struct wires *wires, int index, const struct rlk_address *address)
+/* address NULL: the first that answers. */
+static struct wire *open_wire(struct wires *wires, int index, const struct rlk_address *address)
 {
   struct rlk_node *node = wires->nodes[index];
   const char *name = RLK_STRING(&wires->net, TLS_SERVER_NAME);
@@ -348,6 +339,16 @@ struct wire *wire_open_at(struct wires *wires, int index, const struct rlk_addre
   return NULL;
 }
 
+struct wire *wire_open(struct wires *wires, int index)
+{
+  return open_wire(wires, index, NULL);
+}
+
+struct wire *wire_open_at(struct wires *wires, int index, int address)
+{
+  return open_wire(wires, index, &wires->addresses[address]);
+}
+
 void wire_close(struct wire *wire)
 {
   if (wire == NULL)
@@ -356,4 +357,16 @@ void wire_close(struct wire *wire)
   rlk_tls_forget(&wire->peer);
   redisReaderFree(wire->reader);
   free(wire);
+}
+
+char *wire_escaped(const char *bytes, size_t size)
+{
+  size_t room = 4 * size + 1; /* \xHH for each byte */
+  char *shown = must(calloc(1, room));
+  struct rlk_text text = rlk_text_in(shown, room);
+  if (memchr(bytes, '\0', size) == NULL)
+    rlk_text_clean(&text, bytes);
+  else
+    rlk_text_escaped(&text, bytes, size);
+  return shown;
 }

@@ -1,12 +1,12 @@
 /* wire.h - a connection of the command's own to one node, for requests that the library does not make: it blocks,
- * and a signal ends it. The core's own code reads URL, credentials and TLS, so they mean the same here. */
+ * and a signal ends it. wire.c alone reaches below the public header: the core's own code reads URL,
+ * credentials and TLS, so they mean the same here. */
 #ifndef REDLOCK_CLI_WIRE_H
 #define REDLOCK_CLI_WIRE_H
 
 #include <hiredis.h>
 
 #include "cli.h"
-#include "node/link.h"
 
 struct wires; /* shared by the connections of a session */
 struct wire;  /* one connection */
@@ -18,10 +18,10 @@ void wires_free(struct wires *wires);
 
 /* Connects to a node and logs in; NULL: wires_why has the reason. */
 struct wire *wire_open(struct wires *wires, int node);
-/* At one of the addresses of its name; NULL: at the first that answers. */
-struct wire *wire_open_at(struct wires *wires, int node, const struct rlk_address *address);
-/* The addresses of a node whose name has several of one family, at most room; 0: it has one, or none. */
-int wires_addresses(struct wires *wires, int node, struct rlk_address *addresses, int room);
+/* How many addresses a node has whose name has several of one family, at most 8; 0: it has one, or none. */
+int wires_addresses(struct wires *wires, int node);
+/* At one of these addresses, from 0. */
+struct wire *wire_open_at(struct wires *wires, int node, int address);
 /* Sends a command; several may be sent before their replies are read. False: as wire_open. */
 bool wire_send(struct wire *wire, int count, const char *const *words, const size_t *sizes);
 /* The next reply, also one that is an error; freeReplyObject it. NULL: as wire_open. */
@@ -30,5 +30,8 @@ void wire_close(struct wire *wire);
 
 /* Why the last call failed; "" after a signal. */
 const char *wires_why(const struct wires *wires);
+
+/* A name as the library's messages show it, so that nothing in it is a command to a terminal; free it. */
+char *wire_escaped(const char *bytes, size_t size);
 
 #endif

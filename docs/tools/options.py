@@ -7,7 +7,8 @@ import ctypes
 import itertools
 import sys
 
-FIELDS = ("name", "type", "unit", "default", "range", "scope", "help", "range_parts", "purpose")  # enum redlock_option_field
+# enum redlock_option_field
+FIELDS = ("name", "type", "unit", "default", "range", "scope", "help", "range_parts", "purpose")
 
 HEAD = """<!-- Made from the option table of the library by ./dev docs: do not edit it. -->
 

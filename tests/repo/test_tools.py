@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/tools"))
+import floors  # noqa: E402
 import lint  # noqa: E402
 import summary  # noqa: E402
 
@@ -113,6 +114,19 @@ def alone(folder, *words):
     """What `dev` and tests/run do under a name, in the shell: they share what they build."""
     command = [f". '{ROOT}/tests/tools/setup.sh' && alone \"$@\"; echo and goes on", "sh", "name", *words]
     return subprocess.Popen(["bash", "-c", *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_floors_finds_faces_that_reach_below_the_header(tmp_path, monkeypatch):
+    monkeypatch.setattr(floors, "ROOT", tmp_path)
+    monkeypatch.setattr(floors, "SOURCES", tmp_path / "core/src")
+    monkeypatch.setattr(floors, "BELOW_THE_HEADER", {"core/cli/old.c": {"base/fork.h"}})
+    for name, text in {"core/src/base/fork.h": "", "core/cli/cli.h": '#include "redlock.h"\n',
+                       "core/cli/ls.c": '#include "cli.h"\n#include "base/fork.h"\n', "core/cli/old.c": ""}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert list(floors.problems_of_faces()) == [
+        "core/cli/ls.c: includes base/fork.h, which is below the public header",
+        "core/cli/old.c: no longer includes base/fork.h: take it off the list"]
 
 
 def test_one_process_builds_what_several_need(tmp_path):

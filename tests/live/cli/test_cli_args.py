@@ -173,7 +173,7 @@ def test_help_has_common_options_and_help_all_groups_the_rest(redlock):
     short, whole = redlock("run", "--help").stdout, redlock("run", "--help-all").stdout
     assert "--ttl=DURATION" in short and "--tls-verify" not in short and "--help-all` lists" in short
     titles = re.findall(r"^(\w[\w ]*):$", whole, re.M)
-    assert titles == ["Options", "Kinds of lock", "Nodes", "TLS", "Waiting", "Leases and the rest"]
+    assert titles == ["Options", "Kinds of lock", "Nodes", "TLS", "Waiting and fencing", "Leases"]
     for words in ("--queue, --no-queue", "--wake=auto|push|poll", "--tls-ca-file=FILE", "(default on)", "(default off)",
                   "forever: no limit"):
         assert words in re.sub(r"\s+", " ", whole), words
