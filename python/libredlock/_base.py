@@ -9,7 +9,6 @@ from typing import Any, Deque, Dict, Iterable, List, Literal, Mapping, NamedTupl
 from weakref import WeakValueDictionary, ref
 
 from ._core import ffi, lib
-from ._deprecated import OldNames
 from ._errors import Closed, Holder, NoMemory, Vote, error
 from ._hold import HoldBase
 from ._native import held_by, node_names, text, votes
@@ -71,7 +70,7 @@ def in_memory(name: str) -> Any:
     return getattr(memory, name)
 
 
-class ClientBase(ClientSurface, OldNames):
+class ClientBase(ClientSurface):
     """A set of nodes with the default options of its locks."""
 
     _handle: Any = ffi.NULL

@@ -8,7 +8,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
+from libredlock.testing import eventually
 from patience import lapsing
 
 
@@ -290,13 +290,3 @@ def test_a_decorator_is_no_lock(nodes, run, module):
                 pytest.fail("entered")
 
     run(use())
-
-
-@pytest.mark.parametrize("make", [libredlock.Client, aio.Client, MemoryClient, AsyncMemoryClient])
-def test_the_old_name_is_deprecated(nodes, make):
-    client = make(nodes.urls)
-    with pytest.warns(DeprecationWarning, match=r"client.guard\(\) is now client.with_lock\(\)") as caught:
-        decorator = client.guard("r:{n}", on_busy="skip", ttl=8)
-    assert caught[0].filename == __file__
-    with pytest.raises(ValueError, match="r:"):
-        decorator(AsyncCall().__call__ if make in (aio.Client, AsyncMemoryClient) else lambda: None)
