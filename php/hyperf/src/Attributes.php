@@ -7,14 +7,13 @@ namespace Redlock\Hyperf;
 use Hyperf\Di\Annotation\AnnotationCollector;
 use Hyperf\Di\Annotation\MultipleAnnotation;
 use Redlock\Exception\InvalidOptionException;
-use Redlock\Hyperf\Annotation\RedLock;
 use Redlock\Hyperf\Annotation\WithLock;
 use RedlockHyperf\Annotation\RedLockAnnotation;
 
 /** @internal Which locks a method is called under. */
 final class Attributes
 {
-    private const ON_CLASSES = [WithLock::class, RedLock::class];
+    private const ON_CLASSES = [WithLock::class];
     private const ON_METHODS = [...self::ON_CLASSES, RedLockAnnotation::class];
 
     /** @return list<LockSpec> */

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Tests;
 
-use Redlock\Hyperf\Annotation\RedLock;
 use Redlock\Hyperf\Annotation\WithLock;
 use RedlockHyperf\Annotation\RedLockAnnotation;
 
@@ -17,14 +16,7 @@ final class Annotated
     {
     }
 
-    #[RedLock(resource: 'first', ttlMs: 5000)]
-    #[RedLock('second', waitMs: 0)]
-    public function old(): void
-    {
-    }
-
     #[RedLockAnnotation('annotation')]
-    #[RedLock('old')]
     #[WithLock('new')]
     public function mixed(): void
     {

@@ -6,7 +6,6 @@ namespace Redlock\Hyperf\Tests;
 
 use Hyperf\Di\Annotation\AnnotationCollector;
 use PHPUnit\Framework\TestCase;
-use Redlock\Hyperf\Annotation\RedLock;
 use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\LockSpec;
@@ -24,20 +23,18 @@ final class AttributesTest extends TestCase
             Attributes::of($class, new \ReflectionMethod($class, $method)));
     }
 
-    public function testWithLockAndItsOldNameAreTheSame(): void
+    public function testSeveralAttributesAreTakenInOrder(): void
     {
         Scanner::scan(Annotated::class);
         $new = Attributes::of(Annotated::class, new \ReflectionMethod(Annotated::class, 'new'));
-        $old = Attributes::of(Annotated::class, new \ReflectionMethod(Annotated::class, 'old'));
-        $this->assertEquals($new, $old);
         $this->assertEquals(
             [new LockSpec('first', ['ttl_ms' => 5000]), new LockSpec('second', ['wait_ms' => 0])], $new);
     }
 
-    public function testThreeNamesOnOneMethodAreThreeLocks(): void
+    public function testTwoNamesOnOneMethodAreTwoLocks(): void
     {
         Scanner::scan(Annotated::class);
-        $this->assertSame(['new', 'old', 'annotation'], self::resources(Annotated::class, 'mixed'));
+        $this->assertSame(['new', 'annotation'], self::resources(Annotated::class, 'mixed'));
     }
 
     public function testSubclassesLockAsTheAttributeThatTheyAreMadeOf(): void
@@ -58,18 +55,11 @@ final class AttributesTest extends TestCase
         $this->assertSame([], self::resources(Annotated::class, 'hidden'));
     }
 
-    public function testTheOldNameOnAClassCountsToo(): void
-    {
-        Scanner::scan(AnnotatedOfOld::class);
-        $this->assertSame(['class'], self::resources(AnnotatedOfOld::class, 'plain'));
-        $this->assertSame([AnnotatedOfOld::class . '::plain'], self::checkedAtBoot());
-    }
-
     public function testEveryNameIsCheckedAtBoot(): void
     {
         Scanner::scan(Annotated::class);
         $expected = [];
-        foreach (['mixed', 'new', 'old', 'plain'] as $method) {
+        foreach (['mixed', 'new', 'plain'] as $method) {
             $expected[] = Annotated::class . "::$method";
         }
         $this->assertSame($expected, self::checkedAtBoot());
@@ -81,22 +71,6 @@ final class AttributesTest extends TestCase
         $names = \array_keys(Attributes::methods());
         \sort($names);
         return $names;
-    }
-
-    public function testTheOldNameIsDeprecatedWithoutHarm(): void
-    {
-        $heard = [];
-        \set_error_handler(static function (int $level, string $words) use (&$heard): bool {
-            $heard[] = [$level, $words, (bool) (\error_reporting() & \E_USER_DEPRECATED)];
-            return true;
-        });
-        try {
-            $this->assertSame('x', (new RedLock('x'))->spec()->resource);
-        } finally {
-            \restore_error_handler();
-        }
-        $this->assertSame([[\E_USER_DEPRECATED, 'the attribute Redlock\Hyperf\Annotation\RedLock is deprecated: write '
-            . 'Redlock\Hyperf\Annotation\WithLock', false]], $heard);
     }
 }
 

@@ -6,7 +6,6 @@ namespace Redlock\Hyperf\Aspect;
 
 use Hyperf\Di\Aop\AbstractAspect;
 use Hyperf\Di\Aop\ProceedingJoinPoint;
-use Redlock\Hyperf\Annotation\RedLock;
 use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\LockedCall;
@@ -15,7 +14,7 @@ use RedlockHyperf\Annotation\RedLockAnnotation;
 
 final class WithLockAspect extends AbstractAspect
 {
-    public array $annotations = [WithLock::class, RedLock::class, RedLockAnnotation::class];
+    public array $annotations = [WithLock::class, RedLockAnnotation::class];
 
     /** Outermost: a transaction of the method ends before its lock does. */
     public ?int $priority = \PHP_INT_MAX;
