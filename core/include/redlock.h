@@ -186,7 +186,7 @@ enum redlock_answer_field {
 enum redlock_bootstrap {
   REDLOCK_BOOTSTRAP_NEW = 1,     /* register the nodes of a new deployment: all answer, and none has a marker */
   REDLOCK_BOOTSTRAP_YES = 2,     /* register each node that is new or quarantined: no lock is live */
-  REDLOCK_BOOTSTRAP_REPLACE = 3, /* rewrite markers with another max_ttl_ms, of another list or version: no more */
+  REDLOCK_BOOTSTRAP_REPLACE = 3, /* rewrite markers with another max_ttl_ms, or of another list: no more */
   REDLOCK_BOOTSTRAP_DRY = 16     /* added to one of these: write nothing, report what the next call would do */
 };
 
@@ -212,7 +212,7 @@ enum redlock_bootstrap_found {
   REDLOCK_FOUND_NEW = 2,
   REDLOCK_FOUND_QUARANTINED = 3,
   REDLOCK_FOUND_OTHER_NUMBER = 4, /* its marker has another max_ttl_ms; the words say whether it is quarantined */
-  REDLOCK_FOUND_OTHER_LIST = 5,   /* its marker is of another number of nodes, another cluster or version 0.1 */
+  REDLOCK_FOUND_OTHER_LIST = 5,   /* its marker is of another number of nodes or another cluster */
   REDLOCK_FOUND_FOREIGN = 6,      /* the key is not a marker */
   REDLOCK_FOUND_REFUSED = 7       /* it is ineligible to vote for a reason that no marker can change */
 };

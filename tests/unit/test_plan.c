@@ -166,29 +166,26 @@ static void what_is_no_marker_of_this_server_is_told_apart(void **state)
 {
   static const struct {
     const char *marker;
-    int found, yes, replace;
+    int found, yes;
   } cases[] = {
-      {"", REDLOCK_FOUND_NEW, 1, 0},
-      {"v2 " OTHER_ID " 0 3 0 a1 30000 -", REDLOCK_FOUND_NEW, 1, 0},
-      {"v2 " RUN_ID " 0 3 1 a1 30000 -", REDLOCK_FOUND_NEW, 1, 0},
-      {"v2 " RUN_ID " 1795438660000 3 0 a1 30000 -", REDLOCK_FOUND_NEW, 1, 0},
-      {"v2 " RUN_ID " 1795438660000 3 0 a1 60000 b", REDLOCK_FOUND_NEW, 1, 0},
-      {"v1 " RUN_ID " 0 1 00 auto 4000 4000 4000", REDLOCK_FOUND_OTHER_LIST, 0, 1},
-      {"mine", REDLOCK_FOUND_FOREIGN, 0, 0},
-      {"v2 " RUN_ID " 0 3 0 a1 30000", REDLOCK_FOUND_FOREIGN, 0, 0},
+      {"", REDLOCK_FOUND_NEW, 1},
+      {"v2 " OTHER_ID " 0 3 0 a1 30000 -", REDLOCK_FOUND_NEW, 1},
+      {"v2 " RUN_ID " 0 3 1 a1 30000 -", REDLOCK_FOUND_NEW, 1},
+      {"v2 " RUN_ID " 1795438660000 3 0 a1 30000 -", REDLOCK_FOUND_NEW, 1},
+      {"v2 " RUN_ID " 1795438660000 3 0 a1 60000 b", REDLOCK_FOUND_NEW, 1},
+      {"mine", REDLOCK_FOUND_FOREIGN, 0},
+      {"v2 " RUN_ID " 0 3 0 a1 30000", REDLOCK_FOUND_FOREIGN, 0},
   };
   (void)state;
   replid2 = RLK_REPLID2_NONE;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int mode = NEW; mode <= REPLACE; mode++) {
       struct rlk_planned *p = see(0, cases[i].marker, mode);
-      int is_wanted = mode == NEW ? !cases[i].marker[0] : mode == YES ? cases[i].yes : cases[i].replace;
+      int is_wanted = mode == NEW ? !cases[i].marker[0] : mode == YES && cases[i].yes;
       assert_int_equal(p->found, cases[i].found);
       assert_int_equal(rlk_plan_make(&plan, 1, &common, mode), is_wanted);
       assert_int_equal(p->wanted.nodes > 0, is_wanted);
-      if (is_wanted && mode == REPLACE) /* a new one: whether it was quarantined is not known */
-        assert_true(p->wanted.since_ms < 0 && !p->wanted.run_id[0]);
-      else if (is_wanted)
+      if (is_wanted)
         assert_true(p->wanted.since_ms == 0 && !p->wanted.run_id[0]);
     }
   replid2 = "";

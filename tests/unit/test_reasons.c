@@ -275,7 +275,6 @@ static void a_marker_keeps_a_node_out(void **state)
   } cases[] = {{RLK_FOUND_LARGER, RLK_WHY_ALLOWS_MORE},
                {RLK_FOUND_OTHER_NODES, RLK_WHY_OTHER_NODES},
                {RLK_FOUND_OTHER_CLUSTER, RLK_WHY_OTHER_CLUSTER},
-               {RLK_FOUND_OLD, RLK_WHY_OLD_MARKER},
                {RLK_FOUND_FOREIGN, RLK_WHY_FOREIGN_MARKER}};
   struct rlk_reason why;
   (void)state;
@@ -385,8 +384,7 @@ static void a_reason_passes_or_not(void **state)
                                            RLK_WHY_MARKER_RACE, RLK_WHY_NONE},
                             by_a_person[] = {RLK_WHY_NOAUTH,      RLK_WHY_WRONGPASS,   RLK_WHY_NOPERM,
                                              RLK_WHY_FORBIDS,     RLK_WHY_EVICTS,      RLK_WHY_SAME_SERVER,
-                                             RLK_WHY_ALLOWS_MORE, RLK_WHY_OTHER_NODES, RLK_WHY_OTHER_CLUSTER,
-                                             RLK_WHY_OLD_MARKER},
+                                             RLK_WHY_ALLOWS_MORE, RLK_WHY_OTHER_NODES, RLK_WHY_OTHER_CLUSTER},
                             never[] = {RLK_WHY_CLUSTER,    RLK_WHY_IN_CLUSTER,      RLK_WHY_MODE,
                                        RLK_WHY_DATABASE,   RLK_WHY_UNKNOWN_COMMAND, RLK_WHY_FOREIGN_MARKER,
                                        RLK_WHY_ALLOWS_LESS};

@@ -330,22 +330,6 @@ static void max_ttl_is_given_once(void **state)
   assert_int_equal(redlock_client_open(client), REDLOCK_OK);
 }
 
-static void values_of_an_earlier_version_warn(void **state)
-{
-  (void)state;
-  assert_int_equal(set("nodes", NODE), REDLOCK_OK);
-  assert_int_equal(set("max_ttl_ms", "auto"), REDLOCK_OK);
-  assert_string_equal(get("max_ttl_ms"), "30000");
-  assert_int_equal(set("guard", "uptime"), REDLOCK_OK);
-  assert_string_equal(get("guard"), "marker");
-  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
-  for (int i = 0; i < 2; i++) {
-    char event[300];
-    assert_true(redlock_client_event(client, event, sizeof event) > 0);
-    assert_says(event, i ? "guard = uptime is marker now" : "max_ttl_ms = auto is 30000 now");
-  }
-}
-
 static void a_wrong_guard_in_the_environment_is_refused_at_open(void **state)
 {
   static const char said_of_it[] = "REDLOCK_GUARD is \"on\\x0a\"; allowed: marker, external or off";
@@ -391,7 +375,6 @@ int main(void)
       FRESH(the_default_of_ttl_ms_is_at_most_max_ttl_ms),
       FRESH(a_ttl_ms_that_is_given_stands),
       FRESH(max_ttl_is_given_once),
-      FRESH(values_of_an_earlier_version_warn),
       FRESH(a_wrong_guard_in_the_environment_is_refused_at_open),
       OPEN(an_open_client_is_not_changed),
   };

@@ -126,7 +126,6 @@ static void warn(redlock_client *c)
     rlk_event_add(
         &net->events, RLK_EVENT_WARNING, -1,
         RLK_NAMED("tls_verify") " is off: any certificate is accepted, so others may read and forge what is sent");
-  rlk_client_warn_of_old_values(c);
   warn_of_readers(c, RLK_OPT_PASSWORD_FILE);
   warn_of_readers(c, RLK_OPT_USER_FILE);
   warn_of_readers(c, RLK_OPT_TLS_KEY_FILE);

@@ -145,38 +145,12 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
   return status;
 }
 
-/* Values that version 0.1 accepted, and their replacements. */
-static const struct {
-  int option;
-  const char *old, *now, *warning;
-} old_values[] = {
-    {RLK_OPT_MAX_TTL_MS, "auto", "30000",
-     RLK_NAMED("max_ttl_ms") " = auto is 30000 now, and will be refused: set a number, or nothing"},
-    {RLK_OPT_GUARD, "uptime", "marker", "guard = uptime is marker now, and will be refused: set marker, or nothing"},
-};
-enum { OLD_VALUES = sizeof old_values / sizeof old_values[0] };
-
-void rlk_client_warn_of_old_values(redlock_client *c)
-{
-  for (int i = 0; i < OLD_VALUES; i++)
-    if (c->old_values >> i & 1)
-      rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1, old_values[i].warning);
-}
-
 static int set_number(redlock_client *c, int option, const char *value, enum rlk_source source, struct rlk_text *why)
 {
   struct rlk_numbers *numbers = &c->engine.net.options;
-  int status, old = c->old_values;
-  for (int i = 0; i < OLD_VALUES; i++) {
-    int is_old = old_values[i].option == option && strcmp(value, old_values[i].old) == 0;
-    if (old_values[i].option == option)
-      old = (old & ~(1 << i)) | is_old << i;
-    value = is_old ? old_values[i].now : value;
-  }
-  status = rlk_option_parse(numbers, option, value, why);
+  int status = rlk_option_parse(numbers, option, value, why);
   if (status != REDLOCK_OK)
     return status;
-  c->old_values = old;
   c->ttl_is_given |= option == RLK_OPT_TTL_MS;
   if (option == RLK_OPT_MAX_TTL_MS) {
     c->max_ttl_ms[source] = RLK_INT(numbers, MAX_TTL_MS);

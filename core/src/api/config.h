@@ -9,7 +9,6 @@ int rlk_client_init_tls(redlock_client *client, struct rlk_text *why);
 void rlk_client_read_environment(redlock_client *client);
 int rlk_client_check_max_ttl(const redlock_client *client, struct rlk_text *why);
 int rlk_client_check(const redlock_client *client, struct rlk_text *why); /* needed for opening it */
-void rlk_client_warn_of_old_values(redlock_client *client);
 int rlk_client_open(redlock_client *client, int looks);
 
 #endif

@@ -25,7 +25,6 @@ struct redlock_client {
                                    * unless the program has set the option */
   int64_t max_ttl_ms[3];          /* by enum rlk_source; 0: it is not set there */
   int ttl_is_given;               /* ttl_ms was set: it stands, whatever max_ttl_ms is */
-  int old_values;                 /* options that were set to values of 0.1, bits by their place in that list */
   struct rlk_plan *bootstrap;     /* of the last redlock_client_bootstrap; NULL: none */
   struct rlk_engine engine;
   int64_t polled_ns; /* when pending input was last looked for */

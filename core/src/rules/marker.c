@@ -33,11 +33,6 @@ int rlk_marker_read(const char *text, struct rlk_marker *m)
   return size > 0 && strlen(m->replid2) == RLK_REPLID2_DIGITS && (text[size] == 0 || text[size] == ' ');
 }
 
-int rlk_marker_is_old(const char *text)
-{
-  return strncmp(text, "v1 ", 3) == 0;
-}
-
 void rlk_marker_head(const struct rlk_marker *m, struct rlk_text *out)
 {
   rlk_text_format(out, "v2 %s ", m->run_id);

@@ -23,8 +23,7 @@ struct rlk_marker {
   char replid2[RLK_REPLID2_DIGITS + 1]; /* the beginning of the server's master_replid2; "": it is not named */
 };
 
-int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it is of another version */
-int rlk_marker_is_old(const char *text);                          /* of version 0.1 */
+int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it is none */
 /* The text before the time, and behind it: the registration script inserts that. */
 void rlk_marker_head(const struct rlk_marker *marker, struct rlk_text *out);
 void rlk_marker_tail(const struct rlk_marker *marker, struct rlk_text *out);

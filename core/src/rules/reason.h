@@ -180,10 +180,6 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(OTHER_CLUSTER, "other-cluster", BY_A_PERSON,                                                                       \
     "its marker names cluster %s: correct this program's list, or its cluster", RLK_CORRECT_LIST,                      \
     "The node was registered with another value of the option cluster.")                                               \
-  X(OLD_MARKER, "old-marker", BY_A_PERSON,                                                                             \
-    "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace",                               \
-    "stop all programs, install this version everywhere, and run `redlock bootstrap --replace`",                       \
-    "The node was registered by version 0.1.")                                                                         \
   X(FOREIGN_MARKER, "foreign-marker", NEVER, "the key %s is not a marker of this library",                             \
     "use a key_prefix of your own, or delete the key", "Another program uses the key of the guard.")                   \
   X(MARKER_CHANGED, "marker-changed", BY_ITSELF, "its marker has changed: it may have lost keys",                      \

@@ -98,7 +98,6 @@ enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
     rlk_text_format(&text, "%d", n->voter->mark.nodes);
     return rlk_because(why, RLK_WHY_OTHER_NODES, detail);
   case RLK_FOUND_OTHER_CLUSTER: return rlk_because(why, RLK_WHY_OTHER_CLUSTER, n->voter->mark.cluster);
-  case RLK_FOUND_OLD: return rlk_because(why, RLK_WHY_OLD_MARKER, NULL);
   case RLK_FOUND_FOREIGN:
     rlk_text_format(&text, "%s%s", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
     return rlk_because(why, RLK_WHY_FOREIGN_MARKER, detail);
@@ -163,8 +162,7 @@ static enum rlk_session_verdict write_planned(struct rlk_line *l, struct rlk_pla
   struct rlk_text text = rlk_text_in(planned->written, sizeof planned->written);
   char since[24];
   struct rlk_text number = rlk_text_in(since, sizeof since);
-  int64_t since_ms = planned->wanted.since_ms;
-  rlk_text_format(&number, "%lld", (long long)(since_ms < 0 ? l->time.server_us / 1000 : since_ms));
+  rlk_text_format(&number, "%lld", (long long)planned->wanted.since_ms);
   rlk_marker_head(&marker, &text);
   rlk_text_add(&text, since);
   rlk_marker_tail(&marker, &text);

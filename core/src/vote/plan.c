@@ -33,7 +33,7 @@ enum rlk_finding rlk_find(const struct rlk_sight *sight, const struct rlk_common
   if (is_gone)
     return RLK_FOUND_NONE;
   if (!is_read)
-    return rlk_marker_is_old(sight->marker) ? RLK_FOUND_OLD : RLK_FOUND_FOREIGN;
+    return RLK_FOUND_FOREIGN;
   if (m->nodes != common->nodes)
     return RLK_FOUND_OTHER_NODES;
   if (strcmp(m->cluster, common->cluster) != 0)
@@ -53,8 +53,7 @@ static int found(enum rlk_finding finding, int64_t left_ms)
   case RLK_FOUND_SMALLER:
   case RLK_FOUND_LARGER: return REDLOCK_FOUND_OTHER_NUMBER;
   case RLK_FOUND_OTHER_NODES:
-  case RLK_FOUND_OTHER_CLUSTER:
-  case RLK_FOUND_OLD: return REDLOCK_FOUND_OTHER_LIST;
+  case RLK_FOUND_OTHER_CLUSTER: return REDLOCK_FOUND_OTHER_LIST;
   case RLK_FOUND_FOREIGN: return REDLOCK_FOUND_FOREIGN;
   default: return REDLOCK_FOUND_NOTHING;
   }
@@ -80,7 +79,6 @@ static void found_words(const struct rlk_planned *p, enum rlk_finding finding, i
     break;
   case RLK_FOUND_OTHER_NODES: rlk_text_format(out, "is registered for %d nodes", p->mark.nodes); break;
   case RLK_FOUND_OTHER_CLUSTER: rlk_text_format(out, "is registered for cluster %s", p->mark.cluster); break;
-  case RLK_FOUND_OLD: rlk_text_add(out, "has a marker of version 0.1"); break;
   default: break; /* the node's own */
   }
   if (!p->left_ms)
@@ -111,7 +109,7 @@ static void want_vote(struct rlk_planned *p, const struct rlk_common *common)
   p->will = REDLOCK_DID_REGISTERED;
 }
 
-/* The number and the list alone, so no quarantine ends earlier. Whether there was one in version 0.1 is not known. */
+/* The number and the list alone, so no quarantine ends earlier. */
 static void want_terms(struct rlk_planned *p, const struct rlk_common *common)
 {
   struct rlk_text cluster;
@@ -124,8 +122,6 @@ static void want_terms(struct rlk_planned *p, const struct rlk_common *common)
   rlk_text_add(&cluster, common->cluster);
   if (!p->mark.replid2[0])
     memcpy(p->wanted.replid2, p->replid2, sizeof p->replid2);
-  if (!p->mark.run_id[0])
-    p->wanted.since_ms = -1;
   if (p->left_ms && RLK_MUTANT(REPLACE_ENDS_QUARANTINE))
     p->wanted.since_ms = 0;
   p->will = REDLOCK_DID_REPLACED;

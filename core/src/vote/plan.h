@@ -16,7 +16,6 @@ enum rlk_finding {
   RLK_FOUND_LARGER,
   RLK_FOUND_OTHER_NODES,
   RLK_FOUND_OTHER_CLUSTER,
-  RLK_FOUND_OLD, /* of version 0.1 */
   RLK_FOUND_FOREIGN
 };
 

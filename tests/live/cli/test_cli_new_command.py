@@ -84,7 +84,7 @@ def greet(with_greet, redlock):
 
 
 def test_a_command_is_a_file_and_a_word():
-    assert files_to_add() == ["core/cli/NAME.c", "core/cli/main.c", "docs/redlock.md", "tests/live/cli"]
+    assert files_to_add() == ["core/cli", "core/cli/main.c", "docs/redlock.md", "tests/live/cli"]
 
 
 def test_a_new_command_has_help_and_the_flags_of_its_purposes(greet):

@@ -155,16 +155,6 @@ def test_replace_of_the_number_leaves_the_rest_of_the_marker(server):
     assert server.get(MARKER).decode() == marker_of(server, since=since, history=history_of(server))
 
 
-def test_replace_quarantines_where_a_marker_is_of_0_1(server, make_client):
-    """Whether it was quarantined is not known, so it is now."""
-    server.set(MARKER, "v1 %s 0 1 00 auto 4000 4000 4000" % server.info("server")["run_id"])
-    assert bootstrap([server.url])[1][0][3] == "has a marker of version 0.1"
-    status, nodes = bootstrap([server.url], REPLACE)
-    assert status == OK and nodes[0][:2] == ("replaced", False) and nodes[0][3].startswith("is quarantined for")
-    bootstrapped([server.url])
-    assert make_client([server.url], **GUARDED).lock().acquire(0) == OK
-
-
 QUARANTINED = [  # what its marker says, the number now; what --replace leaves of it
     (dict(max_ttl_ms=60000), 60000, "is quarantined for another", None),
     (dict(max_ttl_ms=60000), 90000, "allows 1 min and is quarantined for another", 90000),
