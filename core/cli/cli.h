@@ -179,6 +179,8 @@ char *flag_default(const struct command *command, int index); /* "10s"; free it 
 /* help.c */
 int help_overview(void);
 void help_command(const struct command *command, const struct poptOption *flags, bool all);
+void print_wrapped(const char *text, int left); /* words in a column from left on */
+bool help_topic(const char *topic);             /* topics.c; false: there is no such topic */
 
 /* options.c: the library's table of options */
 int option_named(const char *name, size_t length); /* its index, -1 if there is none */
@@ -309,6 +311,7 @@ json_t *kinds_examine(struct session *session); /* of each node {kind: [commands
 bool kinds_lack(const json_t *node);            /* whether it denies any; the object is its "kinds" */
 void kinds_print(FILE *out, const json_t *node);
 char *kinds_line(const struct session *session); /* the ACL; free it */
+void kinds_print_rights(void);                   /* for people: `redlock help acl` */
 
 /* leave.c: how `redlock run` ends its hold: LOST if it turns out to be no longer held. *left says in words what
  * failed. */

@@ -327,7 +327,7 @@ static void print_node(const struct table *table, const json_t *node)
   if (has(node, "advice"))
     fprintf(out, "    advice: %s\n", text_of(node, "advice"));
   if (strlen(text_of(node, "advice")) > LONG_ADVICE)
-    fprintf(out, "    see docs/troubleshooting.md#%s\n", text_of(node, "reason"));
+    fprintf(out, "    `redlock help %s` says more\n", text_of(node, "reason"));
   print_other_number(table, node);
   print_missing_history(out, node);
   addresses_print(out, node);

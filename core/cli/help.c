@@ -21,7 +21,7 @@ static int terminal_width(void)
 }
 
 /* Words in a column from left to width. */
-static void print_wrapped(const char *text, size_t size, int left, int width)
+static void wrap(const char *text, size_t size, int left, int width)
 {
   int column = left;
   for (const char *end = text + size; text < end;) {
@@ -37,12 +37,17 @@ static void print_wrapped(const char *text, size_t size, int left, int width)
   putchar('\n');
 }
 
+void print_wrapped(const char *text, int left)
+{
+  wrap(text, strlen(text), left, terminal_width());
+}
+
 /* Each line of a text, wrapped. */
 static void print_lines(const char *text)
 {
   for (int width = terminal_width(); *text != '\0';) {
     size_t size = strcspn(text, "\n");
-    print_wrapped(text, size, 0, width);
+    wrap(text, size, 0, width);
     text += size + (text[size] != '\0');
   }
 }
@@ -68,8 +73,10 @@ int help_overview(void)
       "Exit status: 0 done, 75 others hold the lock, 69 too few nodes answered, 78 nodes refuse by configuration, "
       "76 the lock was lost, 64 usage, 70 the system refused something; of run: that of its command.\n"
       "\n"
-      "`redlock help COMMAND` or `redlock COMMAND --help` shows its options, --help-all all of them, `redlock -V` the "
-      "version, `man redlock` the rest.");
+      "`redlock help COMMAND` or `redlock COMMAND --help` shows its options, --help-all all of them; `redlock help "
+      "TOPIC` "
+      "an option, those for tls or wait, a reason that doctor names, or the ACL (acl); `redlock -V` the version, `man "
+      "redlock` the rest.");
   return 0;
 }
 
@@ -140,7 +147,7 @@ static void print_flag(const struct poptOption *flag, int width, bool all)
     printf("%s\n%*s", words, left, "");
   else
     printf("%-*s", left, words);
-  print_wrapped(help, strlen(help), left, width);
+  wrap(help, strlen(help), left, width);
   free(words);
   free(help);
 }
@@ -181,7 +188,7 @@ void help_command(const struct command *command, const struct poptOption *flags,
   size_t first = strcspn(command->help, "\n");
   int more = 0;
   printf("Usage: redlock %s %s\n\n", command->name, command->operands);
-  print_wrapped(command->help, first, 0, terminal_width());
+  wrap(command->help, first, 0, terminal_width());
   print_default_wait(command);
   if (command->help[first] != '\0')
     print_lines(command->help + first + 1);

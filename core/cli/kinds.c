@@ -176,6 +176,26 @@ void kinds_print(FILE *out, const json_t *node)
   }
 }
 
+static void put_commands(FILE *out, unsigned wanted)
+{
+  for (int i = 0; i < COMMANDS; i++)
+    if (tried[i].kinds & wanted)
+      fprintf(out, " +%s", tried[i].name);
+}
+
+void kinds_print_rights(void)
+{
+  puts("Of a program's user, where PREFIX is --key-prefix:");
+  printf("  ~PREFIX* resetchannels &PREFIXlibredlock:w:* %s\n", rights);
+  for (int kind = 0; names[kind] != NULL; kind++) {
+    printf("%s locks also need:", names[kind]);
+    put_commands(stdout, 1U << kind);
+    putchar('\n');
+  }
+  puts("`redlock ls` also needs +scan; `redlock doctor --kinds shared,...` tries them, and prints the line with your "
+       "prefix.");
+}
+
 /* What the ACL of a program's user has for plain locks and these kinds; free it. */
 char *kinds_line(const struct session *session)
 {
@@ -183,9 +203,7 @@ char *kinds_line(const struct session *session)
   size_t size;
   FILE *out = must(open_memstream(&line, &size));
   fprintf(out, "~%s* resetchannels &%slibredlock:w:* %s", prefix, prefix, rights);
-  for (int i = 0; i < COMMANDS; i++)
-    if (tried[i].kinds & kinds)
-      fprintf(out, " +%s", tried[i].name);
+  put_commands(out, kinds);
   free(prefix);
   return fclose(out) == 0 ? must(line) : must(NULL);
 }

@@ -205,7 +205,7 @@ static int say_what_is_missing(const struct list *list, int status)
     fail(0, "there are more than %d: --limit N lists more, or give a longer PREFIX", list->scan.limit);
   if (status == REDLOCK_OK)
     return 0;
-  const char *advice = scan->forbidden > 0 ? "; its user needs +scan and +getrange (docs/redlock.md, Permissions)" : "";
+  const char *advice = scan->forbidden > 0 ? "; its user needs +scan and +getrange" : "";
   return fail(exit_code_of(list->session->args, status),
               "%d of %d nodes were scanned, %d are needed for a whole list%s", scan->scanned, nodes, nodes - nodes / 2,
               advice);

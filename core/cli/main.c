@@ -79,7 +79,9 @@ static int execute(const struct command *command, int argc, char **argv)
 static int help_of(const char *name)
 {
   const struct command *command = command_named(name);
-  return command != NULL ? execute(command, 1, (char *[]){"--help", NULL}) : refuse_command(name);
+  if (command != NULL)
+    return execute(command, 1, (char *[]){"--help", NULL});
+  return help_topic(name) ? flush_answer(false) : refuse_command(name);
 }
 
 static bool is_among(const char *word, const char *const *words)

@@ -48,7 +48,8 @@ def command():
     text = re.sub(r"^# .*$", lambda found: found[0].upper(), text, flags=re.M)
     text = re.sub(r"(?:^\|.*\n)+", rows, text, flags=re.M)
     return page("redlock", 1, "locks over N independent Redis or Valkey nodes",
-                "redlock.conf(5), libredlock(3), flock(1)",
+                "redlock.conf(5), libredlock(3), flock(1), `redlock help TOPIC`. The pages that end in *.md* are in "
+                "*/usr/share/doc/redlock-tools*, or below the prefix in *share/doc/libredlock*.",
                 "# SYNOPSIS\n\n`redlock COMMAND [OPTION...] ...`\n\n# DESCRIPTION\n\n" + text)
 
 
@@ -94,6 +95,7 @@ def configuration(library):
 def comment(text):
     """The words of a comment, without its marks."""
     inner = re.sub(r"^ \* ?", "", text.strip()[2:-2].strip(), flags=re.M)
+    inner = inner.replace("docs/options.md", "redlock.conf(5)").replace("docs/", "")
     return plain(inner.strip())
 
 

@@ -12,8 +12,8 @@ HEAD = """<!-- Made from the table of reasons of the library by ./dev docs: do n
 # Troubleshooting
 
 A node that does not vote, and a connection that ended, has one of these reasons. `redlock doctor` shows it for every
-node with the advice, and the field `reason` of `redlock doctor --json` has its name here. In messages `...` stands for
-what differs from node to node; a server's own errors are shown in its words.
+node with the advice, the field `reason` of `redlock doctor --json` has its name, and `redlock help NAME` prints what
+stands here. In messages `...` stands for what differs from node to node; a server's own errors are shown in its words.
 """
 
 GROUPS = (  # the name of the first reason of each
@@ -35,8 +35,9 @@ def page(library):
     titles, text = dict(GROUPS), HEAD
     for name, words, advice, cause in read_reasons(library):
         if name in titles:
-            text += f"\n## {titles[name]}\n\n| message | cause | what to do |\n|---|---|---|\n"
-        text += f'| <a id="{name}"></a>`{words.replace("%s", "...")}` | {cause} | {advice[0].upper()}{advice[1:]}. |\n'
+            text += f"\n## {titles[name]}\n"
+        text += f'\n<a id="{name}"></a>**`{words.replace("%s", "...")}`**<br>\n{cause}<br>\n'
+        text += f"*To do:* {advice}.\n"
     return text
 
 

@@ -46,6 +46,15 @@ def test_every_installed_file_has_its_place(prefix):
     assert [name for name in sorted(installed) if not name.startswith(allowed)] == []
 
 
+def test_every_page_that_is_named_is_installed(prefix):
+    """By a manual page, or by what redlock itself says."""
+    texts = [path.read_text() for path in (prefix / "share/man").rglob("*.[1-9]")]
+    texts += [(prefix / name).read_bytes().decode("latin-1") for name in ("bin/redlock", "lib/libredlock.so")]
+    named = {name for text in texts for name in re.findall(r"[\w/-]+\.md\b", text)}
+    assert {"guard.md", "kinds.md"} <= named
+    assert [name for name in sorted(named) if not (prefix / "share/doc/libredlock" / name).is_file()] == []
+
+
 # ---- hardening
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   "see what listens at the address: it must be a Redis or Valkey server, without a proxy that changes replies"
 #define RLK_SEE_LOG "see the server's log"
 #define RLK_SEE_DISK "free space on its disk, or see its log"
-#define RLK_GIVE_ACL "give the user the permissions that docs/redlock.md lists"
+#define RLK_GIVE_ACL "give the user the permissions that `redlock help acl` prints"
 #define RLK_NO_CLUSTER "use servers with cluster-enabled no"
 #define RLK_MAKE_MASTER "make it a master (REPLICAOF NO ONE), or correct the address"
-#define RLK_COMPARE_TLS "compare the certificate and the CA with what the options tls_* say, see docs/tls.md"
+#define RLK_COMPARE_TLS "compare the certificate and the CA with what the options tls_* say (`redlock help tls`)"
 #define RLK_PLAIN_PORT "use redis:// if the port is one without TLS"
 #define RLK_KEEP_CLOCKS "keep the servers' clocks in step (NTP) and do not step them; it votes again by itself"
 #define RLK_ONE_NUMBER "give all programs of these nodes the same max_ttl_ms, best at the end of the list of nodes"
@@ -92,7 +92,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "No authority in tls_ca_file or tls_ca_path vouches for the certificate.")                                         \
   X(TLS_WANTS_CERT, "tls-wants-certificate", BY_A_PERSON,                                                              \
     "TLS: the server wants a certificate: set tls_cert_file and tls_key_file",                                         \
-    "set tls_cert_file and tls_key_file to a certificate that the server knows, see docs/tls.md",                      \
+    "set tls_cert_file and tls_key_file to a certificate that the server knows (`redlock help tls`)",                  \
     "The server accepts only clients that show a certificate (tls-auth-clients yes).")                                 \
   X(TLS_ALERT, "tls-alert", BY_A_PERSON, "TLS: the server refuses: %s", RLK_COMPARE_TLS,                               \
     "The server ended the handshake with an alert.")                                                                   \
@@ -135,7 +135,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(WRONGPASS, "wrongpass", BY_A_PERSON, "WRONGPASS", "correct the user and the password",                             \
     "The server knows no such user, or another password.")                                                             \
   X(NOPERM, "noperm", BY_A_PERSON, "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")           \
-  X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s", "see docs/redlock.md for all that the user needs",               \
+  X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s", "`redlock help acl` prints all that the user needs",             \
     "The ACL of the user denies a command that the set-up needs.")                                                     \
   X(DATABASE, "database", NEVER, "DB index is out of range",                                                           \
     "use a database that it has: the number at the end of the URL",                                                    \

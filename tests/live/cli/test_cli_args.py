@@ -1,5 +1,6 @@
 """What is refused before any node is asked, and help."""
 import fcntl
+import itertools
 import json
 import re
 import struct
@@ -7,7 +8,7 @@ import termios
 
 import pytest
 
-from command import USAGE
+from command import ROOT, USAGE
 
 RUN = ("orders:42", "--", "true")
 
@@ -157,6 +158,29 @@ def test_all_forms_of_help_show_the_same(redlock, form):
 def test_help_of_what_is_no_command_is_refused(redlock):
     done = redlock("help", "aquire")
     assert (done.returncode, done.stderr) == (USAGE, "redlock: there is no command 'aquire'; did you mean acquire?\n")
+
+
+def test_help_has_each_option_and_each_reason(redlock):
+    import rl
+    names = (rl.lib.redlock_reason_at(i, rl.lib.REDLOCK_REASON_NAME) for i in itertools.count())
+    reasons = itertools.takewhile(lambda name: name != rl.ffi.NULL, names)
+    for reason in map(rl.ffi.string, reasons):
+        assert redlock("help", reason.decode()).stdout.startswith(reason.decode() + ": "), reason
+    for option, flag in options_of_the_library():
+        shown = [redlock("help", form).stdout for form in (option, flag)]
+        assert all(f"{option}, {flag}\n  " in text for text in shown), option
+
+
+def test_help_lists_the_options_for_a_purpose(redlock):
+    assert re.findall(r"^(\w+), --", redlock("help", "kind").stdout, re.M) == ["shared", "permits", "slot", "layout"]
+    said = redlock("help", "tls").stdout
+    assert said.startswith("tls: ") and "\ntls_ca_file, --tls-ca-file\n" in said
+
+
+def test_help_of_the_acl_has_the_rights_of_the_page(redlock):
+    rights = set(re.findall(r"\+[a-z|]+", redlock("help", "acl").stdout))
+    table = (ROOT / "docs/redlock.md").read_text().split("## Permissions")[1]
+    assert {"+hello", "+msetnx", "+scan"} <= rights <= set(re.findall(r"\+[a-z|]+", table))
 
 
 @pytest.mark.parametrize("words, line", [

@@ -201,7 +201,7 @@ def no_right_to_set(node):
 
 @pytest.mark.parametrize("harm, why, advice", [
     (too_few_replicas, "NOREPLICAS ", "start the replicas, or lower min-replicas-to-write"),
-    (no_right_to_set, "NOPERM ", "give the user the permissions that docs/redlock.md lists"),
+    (no_right_to_set, "NOPERM ", "give the user the permissions that `redlock help acl` prints"),
 ])
 def test_doctor_finds_what_only_a_write_shows(redlock, nodes, harm, why, advice):
     harm(nodes[3])
@@ -242,8 +242,8 @@ def test_doctor_stores_one_key_for_a_second_or_none(redlock, nodes, option, sets
     (replica, "a replica", "make it a master"),
     (evicting, "evicts keys (maxmemory-policy allkeys-lru)", "CONFIG SET maxmemory-policy noeviction"),
     (no_login, "NOAUTH", "put a user and a password in the URL"),
-    (few_rights, "evalsha", "docs/redlock.md"),
-    (no_loading, "script", "docs/redlock.md"),
+    (few_rights, "evalsha", "`redlock help acl`"),
+    (no_loading, "script", "`redlock help acl`"),
     (marker_of_others, "its marker names 3 nodes", "correct this program's list of nodes"),
     (no_marker, "is not a marker of this library", "use a key_prefix of your own"),
 ])
@@ -297,8 +297,10 @@ def test_a_node_that_hangs_is_explained_by_a_page(redlock, nodes):
     assert done.returncode == UNAVAILABLE
     why, advised, page = rows(done.stdout)[nodes[0].name][1:]
     assert "in time" in why and "see whether the server hangs" in advised
-    anchor = re.fullmatch(r"see docs/troubleshooting\.md#([a-z-]+)", page)
-    assert anchor and f'<a id="{anchor[1]}">' in PAGE.read_text(), page
+    (topic,) = re.findall(r"^`redlock help ([a-z-]+)` says more$", page)
+    assert f'<a id="{topic}">' in PAGE.read_text()
+    said = redlock("help", topic).stdout
+    assert said.startswith(f"{topic}: ") and advised.removeprefix("advice: ") in re.sub(r"\s+", " ", said)
 
 
 def test_one_server_under_two_addresses_is_found(redlock, nodes, proxy):
