@@ -17,11 +17,24 @@ LINK = re.compile(r"\]\((?P<path>[^)#\s:]+)(?P<anchor>#[^)\s]+)?(?P<title>\s+\"(
 HEADING = re.compile(r'<h([12])[^>]* id="([^"]+)"[^>]*><a[^>]*>(.*?)</a></h\1>', re.S)
 
 
+WEIGHTS = {"Guides": "boost: 4", "Migrate": "boost: 0.5", "Design": "boost: 0.5", "Contribute": "exclude: true"}
+
+
+def weights(navigation):
+    """How much a page counts in the search, by the section of the navigation in which it stands."""
+    section, found = "", {}
+    for title, page in re.findall(r"^ +- (.+?):(?: (\S+\.md))?$", navigation, re.M):
+        section = section if page else title
+        found[page] = WEIGHTS.get(section)
+    return found
+
+
 class Documents:
     """Copies Markdown and follows its links; what is no Markdown becomes a page below source/."""
 
     def __init__(self, root, pages):
         self.root, self.pages, self.done = root, pages, set()
+        self.weights = weights((root / "site/mkdocs.yml").read_text())
 
     def collect(self):
         for path in [*self.root.glob("*.md"), *(self.root / "docs").rglob("*.md")]:
@@ -33,7 +46,9 @@ class Documents:
         if path not in self.done:
             self.done.add(path)
             text = LINK.sub(lambda link: self.link(path, link), path.read_text())
-            write(self.pages / page_of(path.relative_to(self.root)), text)
+            name = page_of(path.relative_to(self.root))
+            weight = self.weights.get(str(name))
+            write(self.pages / name, f"---\nsearch: {{{weight}}}\n---\n\n{text}" if weight else text)
 
     def link(self, page, link):
         target = (page.parent / link["path"]).resolve()

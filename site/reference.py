@@ -13,14 +13,19 @@ sys.path.insert(0, str(ROOT / "docs/tools"))
 import manuals  # noqa: E402
 
 GROUPS = [("Client", "redlock_client_"), ("Lock", "redlock_lock_"), ("Others", "redlock_")]
+FIRST = ["Client", "Lock", "RLock", "Election", "Term"]
 PYTHON = """# Python reference
 
 [Python](../docs/python.md) is the guide. The keyword arguments of a client are
 [below](#libredlock.types.ClientOptions), and so are [those of a lock](#libredlock.types.LockOptions).
 
 ::: libredlock
+    options:
+      members: [{members}]
 
 ::: libredlock.aio
+    options:
+      members: [{aio_members}]
 
 ::: libredlock.prometheus
 
@@ -60,6 +65,17 @@ def linked(words, own, known):
     return re.sub(r"\bredlock(?:\\?_\w+?)+\b(?![\\*])", link, words.replace("][", "]\\["))
 
 
+def python_page():
+    return PYTHON.format(members=members("__init__"), aio_members=members("aio"))
+
+
+def members(module):
+    """What a module exports, beginning with what a reader looks for."""
+    text = (ROOT / f"python/libredlock/{module}.py").read_text()
+    names = re.findall(r'"(\w+)"', re.search(r"^__all__ = \[(.*?)\]", text, re.M | re.S)[1])
+    return ", ".join(sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST)))
+
+
 def php_page(build):
     """PHP's own reflection reads the doc comments."""
     done = subprocess.run(
@@ -70,4 +86,4 @@ def php_page(build):
 
 def pages(build):
     made = {f"api/c/{name}.md": text for name, text in c_pages().items()}
-    return {**made, "api/python.md": PYTHON, "api/php.md": php_page(build)}
+    return {**made, "api/python.md": python_page(), "api/php.md": php_page(build)}

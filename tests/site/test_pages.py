@@ -154,6 +154,40 @@ def test_search_finds_a_word_and_the_result_opens(browser, address, metrics, wor
     assert browser.console[said_before:] == []
 
 
+@pytest.mark.parametrize("words, page", [("replace a node", "docs/day-two.html"), ("list all locks", "docs/python.html"),
+                                         ("raise max_ttl", "docs/day-two.html")])
+def test_search_finds_guides_first(browser, address, words, page):
+    search(browser, address, DESKTOP, words)
+
+    def first_is_the_guide(driver):
+        links = driver.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+        return links and page in links[0].get_attribute("href")
+
+    WebDriverWait(browser.driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException]).until(
+        first_is_the_guide, f"{page} is not the first answer for '{words}'")
+
+
+def test_pages_for_contributors_are_not_found(browser, address):
+    search(browser, address, DESKTOP, "floors.py")
+    WebDriverWait(browser.driver, PATIENCE_S).until(lambda driver: "No matching documents" in driver.find_element(
+        By.CSS_SELECTOR, ".md-search-result__meta").get_attribute("textContent"))
+
+
+def test_troubleshooting_reads_on_a_phone(browser, address):
+    """Nothing on it is wider than the screen, and each reason is an anchor."""
+    browser.window({**PHONE, "width": 390})
+    driver = browser.open(address + "docs/troubleshooting.html").driver
+    wide = driver.execute_script("return Array.from(document.querySelectorAll('.md-content *'))"
+                                 ".filter(e => e.scrollWidth > 390 || e.getBoundingClientRect().right > 390).length")
+    assert wide == 0 and len(driver.find_elements(By.CSS_SELECTOR, "a[id]:not([href])")) > 50
+
+
+def test_the_reference_of_python_begins_with_the_client(browser, address):
+    text = browser.open(address + "api/python.html").driver.page_source
+    first, second = re.findall(r'<h3 id="libredlock\.(\w+)"', text)[:2]
+    assert (first, second) == ("Client", "Lock")
+
+
 def test_search_says_that_there_is_nothing(browser, address):
     wait = search(browser, address, DESKTOP, "zzyzx")
     wait.until(lambda driver: "No matching documents" in driver.find_element(
