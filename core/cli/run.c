@@ -427,7 +427,7 @@ const struct command run_command = {
         "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse, 76 it was lost, 126 or "
         "127 CMD cannot be run, 64 usage, 70 internal.",
     .purposes = KIND | GRANT | WAIT | LEASE | HOLD,
-    DEFAULTS({"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_DEFAULT_MS}),
+    DEFAULTS({"renew", "true"}, {"wait_ms", WAIT_DEFAULT_MS}),
     FLAGS(&keep_flag, &kill_flag, FLAGS_OF_A_WAIT),
     .main = run};
 
@@ -442,6 +442,6 @@ const struct command lead_command = {
         "Exits with CMD's status, or 78 nodes refuse by configuration, 126 CMD cannot be run, 127 CMD not found, 64 "
         "usage, 70 internal.",
     .purposes = WAIT | LEASE | HOLD,
-    DEFAULTS({"renew", "true"}, {"fence", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"}),
+    DEFAULTS({"renew", "true"}, {"fence", "true"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"}),
     FLAGS(&kill_flag, &quiet_flag, &verbose_flag),
     .main = stand_for_leader};
