@@ -63,7 +63,7 @@ def rows(text):
 
 def command_rows():
     """The strings of the command's source."""
-    source = "".join((COMMAND / name).read_text() for name in ("doctor.c", "status.c"))
+    source = "".join(path.read_text() for path in sorted(COMMAND.glob("*.c")))
     text = re.sub(r'"\s*"', "", source).replace("\\n", "\n").replace('\\"', '"')
     for name, kind, meaning in re.findall(r'# TYPE (\w+) (\w+)\n# HELP \1 (.*?)"', text):
         labels = "" if "_doctor_" in name else "`resource`, `verdict`" if name.endswith("_verdict") else "`resource`"
