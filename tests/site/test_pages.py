@@ -154,8 +154,10 @@ def test_search_finds_a_word_and_the_result_opens(browser, address, metrics, wor
     assert browser.console[said_before:] == []
 
 
-@pytest.mark.parametrize("words, page", [("replace a node", "docs/day-two.html"), ("list all locks", "docs/python.html"),
-                                         ("raise max_ttl", "docs/day-two.html")])
+@pytest.mark.parametrize("words, page", [
+    ("replace a node", "docs/day-two.html"), ("list all locks", "docs/python.html"),
+    ("raise max_ttl", "docs/day-two.html"),
+])
 def test_search_finds_guides_first(browser, address, words, page):
     search(browser, address, DESKTOP, words)
 
