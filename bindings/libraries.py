@@ -20,6 +20,8 @@ INSTALL_HINT = (
     " libpopt-dev pkg-config (Fedora: dnf install hiredis-devel jansson-devel popt-devel pkgconf)"
 )
 
+COMPILER_HINT = "libredlock needs a C compiler to build, and there is no {}: apt-get install gcc libc6-dev (or set CC)"
+
 
 @dataclass
 class Library:
@@ -48,7 +50,10 @@ def bundled(name):
 def archive(name):
     """The static library where pkg-config or the compiler knows it, or None."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-    asked = subprocess.run([*compiler, f"-print-file-name=lib{name}.a"], capture_output=True, text=True)
+    try:
+        asked = subprocess.run([*compiler, f"-print-file-name=lib{name}.a"], capture_output=True, text=True)
+    except OSError:
+        sys.exit(COMPILER_HINT.format(compiler[0]))
     places = [Path("".join(pkg_config(name, "--variable=libdir")), f"lib{name}.a"), Path(asked.stdout.strip())]
     return next((str(path) for path in places if path.is_absolute() and path.is_file()), None)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Sequence
 
+import _cffi_backend  # noqa: F401 - what freezes programs reads imports, and those of _core are in C
+
 from ._core import ffi, lib
 from ._errors import Holder, Status, Vote
 

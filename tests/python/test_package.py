@@ -163,6 +163,23 @@ def test_without_hiredis_one_line_says_what_to_install(sources, tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1 and "libhiredis-dev" in done.stderr
 
 
+def test_without_a_compiler_one_line_says_what_to_install(sources):
+    done = subprocess.run([sys.executable, "bindings/cffi_build.py"], cwd=sources, capture_output=True, text=True,
+                          env={**os.environ, "CC": "no-such-cc", "REDLOCK_LIBRARIES": "system"})
+    assert done.returncode != 0
+    assert len(done.stderr.strip().splitlines()) == 1 and "there is no no-such-cc" in done.stderr, done.stderr
+
+
+def test_what_freezes_programs_finds_the_module_of_cffi():
+    source = """
+import modulefinder
+finder = modulefinder.ModuleFinder()
+finder.import_hook("libredlock")
+print("_cffi_backend" in finder.modules or "_cffi_backend" in finder.badmodules)
+"""
+    assert run(sys.executable, "-c", source) == "True\n"
+
+
 def interpreters():
     """Other CPythons by their usual names, on PATH and where pyenv and Debian put them."""
     places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
