@@ -42,11 +42,15 @@ class Name:
     def _formatted(self, template: str, arguments: Tuple[Any, ...], keywords: Any) -> str:
         bound = self._signature.bind(*arguments, **keywords)
         bound.apply_defaults()
+        name = _FORMATTER.vformat(template, (), bound.arguments)
         for _, path in self._fields:
             value, _ = _FORMATTER.get_field(path, (), bound.arguments)
             if value is None or value == "":
                 raise InvalidOption(f"with_lock({template!r}): {{{path}}} is {value!r}; allowed: neither None nor ''")
-        return _FORMATTER.vformat(template, (), bound.arguments)
+            if hex(id(value)) in name:  # object's own text, which is another one in each process
+                words = f"{{{path}}} is a {type(value).__name__} without a text of its own; write {{{path}.id}}, say"
+                raise InvalidOption(f"with_lock({template!r}): {words}")
+        return name
 
     @staticmethod
     def _parse(template: str) -> List[Tuple[str, str]]:
@@ -104,6 +108,8 @@ def finished(result: Any, function: Any) -> Any:
 def _check_callable(function: Any, resource: Named) -> None:
     if not callable(function):
         raise TypeError(f'with_lock(resource) is called first, @client.with_lock("name"); this decorates {function!r}')
+    if isinstance(function, type):
+        raise TypeError(f"with_lock({resource!r}): decorates functions and methods, and {_name(function)} is a class")
     if isinstance(function, (staticmethod, classmethod)):
         raise TypeError(f"with_lock({resource!r}): goes below @{type(function).__name__}")
 

@@ -77,6 +77,32 @@ def test_an_empty_value_is_refused_at_the_call(client, value):
     assert calls == []
 
 
+class Order:
+    def __init__(self, id):
+        self.id = id
+
+
+@pytest.mark.parametrize("template", ["ship:{order}", "ship:{order!r}", "ship:{orders[0]}"])
+def test_an_object_without_a_text_of_its_own_is_refused(client, template):
+    """Its text is another one in each process, so nothing would be excluded."""
+    calls = []
+
+    @client.with_lock(template)
+    def ship(order, orders):
+        calls.append(order)
+
+    with pytest.raises(ValueError, match="Order without a text of its own"):
+        ship(Order(42), [Order(42)])
+    assert calls == []
+    client.with_lock("ship:{order.id}")(lambda order: calls.append(order.id))(Order(42))
+    assert calls == [42]
+
+
+def test_classes_are_not_decorated(client):
+    with pytest.raises(TypeError, match="Order is a class"):
+        client.with_lock("r")(Order)
+
+
 def test_options_are_checked_at_decoration(client):
     with pytest.raises(TypeError, match="with_lock.*did you mean ttl="):
         client.with_lock("r", tll=1)
