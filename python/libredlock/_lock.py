@@ -457,8 +457,10 @@ def warn_of_itself(who: str, what: str) -> None:
 def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:
     """The one re-entrant lock of a client on a resource, as long as somebody has it."""
     key = resource.encode("utf-8", "surrogatepass") if isinstance(resource, str) else resource
+    if not isinstance(key, bytes):
+        raise TypeError(f"rlock({resource!r}): takes one resource, str or bytes")
     with client._mutex:
-        known = client._rlocks.get(key) if isinstance(key, bytes) else None
+        known = client._rlocks.get(key)
         if known is None:
             lock = make()
             client._rlocks[key] = lock

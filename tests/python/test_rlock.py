@@ -34,6 +34,11 @@ def tree(client):
     return client.rlock("tree")
 
 
+def test_several_resources_are_refused(client):
+    with pytest.raises(TypeError, match="takes one resource"):
+        client.rlock(["a", "b"])
+
+
 def test_blocks_nest_and_the_outermost_releases(tree, nodes, other):
     with tree as outer:
         token = tree.token
