@@ -9,7 +9,7 @@
 The asyncio surface is libredlock.aio; throw-away nodes for tests are in libredlock.testing.
 """
 
-from typing import Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._base import Report
 from ._client import Client
@@ -87,10 +87,18 @@ def _publish() -> None:
 _publish()
 
 
-def __getattr__(name: str) -> _Any:
-    """Modules that are imported at their first use: `import libredlock` alone stays quick."""
-    if name not in ("aio", "otel", "prometheus", "testing", "types"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if _TYPE_CHECKING:
+    from . import aio as aio
+    from . import otel as otel
+    from . import prometheus as prometheus
+    from . import testing as testing
+    from . import types as types
+else:
 
-    return import_module(f"{__name__}.{name}")
+    def __getattr__(name):
+        """Modules that are imported at their first use: `import libredlock` alone stays quick."""
+        if name not in ("aio", "otel", "prometheus", "testing", "types"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")

@@ -16,6 +16,7 @@ from ._election import options_of
 from ._lock import shared
 from ._notify import notifier
 from ._options import with_permits
+from ._signature import name_options
 from ._thread_election import Election, Seat
 from ._thread_lock import Hold, Lock, RLock
 from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Resources, Unpack
@@ -230,6 +231,9 @@ class Client(ClientBase):
 
     def _probe(self, resource: Any) -> Any:
         return Lock(self, resource, {}, "status", None)._new_probe()
+
+
+name_options(Client)
 
 
 class Thread:

@@ -13,7 +13,7 @@ from .types import Resource
 # A candidate stands by for as long as it takes, through outages too.
 _STANDS_BY: Dict[str, Any] = {"wait": None, "outage_wait": None}
 _OF_EVERY_ELECTION: Dict[str, Any] = {"renew": True, "fence": True}
-_REFUSED = {
+REFUSED = {
     "wait": "a candidate stands by until it leads, or until stop()",
     "retry_count": "a candidate stands by until it leads, or until stop()",
     "renew": "the lease of a leader is always renewed",
@@ -24,8 +24,8 @@ _REFUSED = {
 def options_of(given: Mapping[str, Any]) -> Dict[str, Any]:
     """Those of the lock."""
     for keyword in given:
-        if keyword in _REFUSED:
-            raise TypeError(f"election() takes no {keyword}=: {_REFUSED[keyword]}")
+        if keyword in REFUSED:
+            raise TypeError(f"election() takes no {keyword}=: {REFUSED[keyword]}")
         if keyword == "reentrant":
             raise unknown("election", keyword, ())
     return {**_STANDS_BY, **given, **_OF_EVERY_ELECTION}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from datetime import timedelta
+from numbers import Complex, Integral, Number, Real
 from threading import TIMEOUT_MAX
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -112,6 +113,7 @@ def contradiction(parts: str) -> str:
 
 _USE_TTL = "use ttl=, how long the lease lives without an extension"
 _USE_WAIT = "use wait=, how long to wait for a busy lock"
+_USE_RETRY_COUNT = "use retry_count=, attempts after the first one"
 _USE_RETRY_DELAY = "use retry_delay=, the longest pause between two attempts"
 _USE_NODES = "the nodes are the first argument of Client(), as URLs: redis://user:password@host:port/database"
 _USE_ADOPT = "a token is made for each hold; client.adopt(resource, token) takes over one that detach() gave"
@@ -119,9 +121,14 @@ _USE_ADOPT = "a token is made for each hold; client.adopt(resource, token) takes
 # What other libraries call it: redis-py, python-redis-lock, sherlock, pottery, redlock-py, redlock-ng, aioredlock.
 FOREIGN = {
     "timeout": f"{_USE_TTL}, or wait=, how long to wait for a busy lock",
+    "timeout_ms": f"{_USE_TTL}, or wait=, how long to wait for a busy lock; both in seconds",
     "auto_release_time": _USE_TTL,
     "expire": _USE_TTL,
     "expiry": _USE_TTL,
+    "expires": _USE_TTL,
+    "lease": _USE_TTL,
+    "lease_time": _USE_TTL,
+    "lock_ttl": _USE_TTL,
     "lock_timeout": _USE_TTL,
     "internal_lock_timeout": _USE_TTL,
     "blocking": "use wait=0 for one attempt, wait=None to wait for ever",
@@ -133,16 +140,22 @@ FOREIGN = {
     "retry_interval": _USE_RETRY_DELAY,
     "retry_delay_min": _USE_RETRY_DELAY,
     "retry_delay_max": _USE_RETRY_DELAY,
-    "retries": "use retry_count=, attempts after the first one",
-    "retry_times": "use retry_count=, attempts after the first one",
+    "retries": _USE_RETRY_COUNT,
+    "max_retries": _USE_RETRY_COUNT,
+    "retry_times": _USE_RETRY_COUNT,
+    "tries": _USE_RETRY_COUNT,
+    "count": "use permits=, or client.semaphore(resource, count)",
     "num_extensions": "use max_extensions=",
+    "auto_release": "`with` and with_lock() release by themselves; a lease ends after ttl=",
     "auto_renewal": "use renew=; `with` and with_lock() renew by themselves",
     "watchdog": "use renew=; `with` and with_lock() renew by themselves",
     "raise_on_release_error": "release() raises Lost when the lock was lost; contextlib.suppress(Lost) ignores it",
     "raise_on_redis_errors": "NoQuorum is raised when too few nodes answer; a single node's error never is",
     "thread_local": "a Lock may be shared by threads: its methods mean the caller's own hold",
     "id": _USE_ADOPT,
+    "owner": _USE_ADOPT,
     "token": _USE_ADOPT,
+    "keep": "`redlock run --keep` holds a lock on after its command has ended; expire() sets what is left of a lease",
     "reentrant": "use client.rlock(), whose owner is a thread or a task",
     "name": "the resource is the first argument of lock()",
     "key": "the resource is the first argument of lock()",
@@ -185,11 +198,16 @@ def seconds(keyword: str, value: Any, allowed: str) -> float:
     """A duration given as seconds or as a timedelta."""
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)) and not _is_another_number(value) or isinstance(value, bool):
         raise TypeError(f"{keyword}={value!r}: takes seconds (int, float) or a timedelta; allowed: {allowed}")
     if not math.isfinite(value):
         raise refused(keyword, value, f"not a duration; allowed: {allowed}")
     return value
+
+
+def _is_another_number(value: Any) -> bool:
+    """A Fraction, a Decimal or a number of numpy, for example."""
+    return isinstance(value, Number) and (isinstance(value, Real) or not isinstance(value, Complex))
 
 
 def milliseconds(keyword: str, value: Any, allowed: str) -> int:
@@ -238,6 +256,20 @@ def ttl_ms(value: Any) -> int:
 _INT64_MAX = 2**63 - 1
 
 
+def default_of(keyword: str) -> Any:
+    """What an option is unless it is given, as it would be given."""
+    index = 0
+    while string(lib.redlock_option_at(index, lib.REDLOCK_OPTION_NAME)) != OPTIONS[keyword].name:
+        index += 1
+    words = string(lib.redlock_option_at(index, lib.REDLOCK_OPTION_DEFAULT))
+    if keyword == "wait" or words == "-1":
+        return None
+    if OPTIONS[keyword].is_ms:
+        return float(words) / 1000 if words != "auto" else words
+    kinds: Dict[str, Any] = {"int": int, "float": float, "bool": lambda text: text == "true"}
+    return kinds.get(OPTIONS[keyword].type, str)(words)
+
+
 def with_permits(count: Optional[int], options: Any) -> Dict[str, Any]:
     """semaphore()'s second argument, which may also be given as the option permits."""
     if count is not None and "permits" in options:
@@ -257,10 +289,10 @@ def as_text(option: Option, value: Any) -> str:
         return str(milliseconds(option.keyword, value, option.allowed))
     if not isinstance(value, _PYTHON_TYPES[option.type]) or isinstance(value, bool) != (option.type == "bool"):
         raise TypeError(f"{option.keyword}={value!r}: takes {_TYPE_WORDS[option.type]}; allowed: {option.allowed}")
-    return str(value).lower() if option.type == "bool" else str(value)
+    return str(value).lower() if option.type == "bool" else str(float(value) if option.type == "float" else value)
 
 
-_PYTHON_TYPES: Dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "string": str}
+_PYTHON_TYPES: Dict[str, Any] = {"int": Integral, "float": Real, "bool": bool, "string": str}
 _TYPE_WORDS = {"int": "an int", "float": "a float", "bool": "True or False", "string": "a str"}
 
 

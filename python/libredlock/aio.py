@@ -22,6 +22,7 @@ from ._election import options_of
 from ._hold import AT_ONCE
 from ._lock import shared
 from ._options import with_permits
+from ._signature import name_options
 from ._task_election import Election, Seat, Term
 from ._task_lock import Hold, Lock, RLock
 from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Resources, Unpack
@@ -342,3 +343,6 @@ class Client(ClientBase):
         else:  # which must not stand still
             handle = self._take_handle()
             start_thread(lambda: lib.redlock_client_free(handle))
+
+
+name_options(Client)

@@ -92,3 +92,27 @@ aclient.lock("r").release()  # mistake
 aclient.with_lock("a", on_bussy="skip")  # mistake
 client.lock("r", on_lost=5)  # mistake
 client.lock("r", cancel_on_lost=True)  # mistake
+
+
+async def habits(other: libredlock.aio.Client, memory: libredlock.testing.MemoryClient) -> None:
+    lock = other.lock("r")
+    lock.acquire()  # mistake
+    lock.take()  # mistake
+    with lock:  # mistake
+        pass
+    async with memory.lock("r"):  # mistake
+        pass
+    hold = await lock.take()
+    hold.release()  # mistake
+    hold.acquire()  # mistake
+    libredlock.aio.Clent()  # mistake
+    libredlock.testing.MemoryClent()  # mistake
+    got = await lock.acquire()
+    got.extend(5)  # mistake
+    if got:
+        await got.extend(5)
+    for term in other.election("r"):  # mistake
+        print(term)
+    async for led in other.election("r"):
+        async with led as again:
+            print(again.fence, led.lost)

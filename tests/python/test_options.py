@@ -2,6 +2,9 @@
 
 import math
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral
 from typing import get_type_hints
 
 import pytest
@@ -35,6 +38,34 @@ def test_options_arrive_in_the_core():
         assert shown["ttl_ms"] == "1500" and shown["wait_ms"] == "-1" and shown["retry_count"] == "3"
         assert float(shown["retry_jitter"]) == 0.5 and shown["renew"] in ("true", "1")
         assert shown["max_hold_ms"] == "3600000" and said["client_name"] == "me" and said["key_prefix"] == "app:"
+
+
+class Whole(Integral):
+    """Like those of numpy, which are no int."""
+
+    def __int__(self):
+        return 3
+
+    __index__ = __int__
+
+    def __str__(self):
+        return "3"
+
+    def __float__(self):
+        return 3.0
+
+
+Whole.__abstractmethods__ = frozenset()
+
+
+def test_other_numbers_than_pythons_are_numbers():
+    with libredlock.Client(URL, ttl=Fraction(3, 2), wait=Decimal("0.25"), retry_jitter=Fraction(1, 2)) as client:
+        said = {name: str(value) for name, value in client.describe()["options"].items()}
+        assert (said["ttl_ms"], said["wait_ms"], float(said["retry_jitter"])) == ("1500", "250", 0.5)
+        client.lock("r", retry_count=Whole())
+        for options in ({"ttl": 1j}, {"retry_count": Fraction(3)}, {"retry_jitter": "1"}):
+            with pytest.raises(TypeError):
+                client.lock("r", **options)
 
 
 def test_wait_is_for_ever_by_default():
@@ -129,6 +160,16 @@ FOREIGN = [
     ("id", ["adopt("]),
     ("token", ["adopt("]),
     ("retries", ["retry_count="]),
+    ("max_retries", ["retry_count="]),
+    ("tries", ["retry_count="]),
+    ("timeout_ms", ["ttl=", "seconds"]),
+    ("lease_time", ["ttl="]),
+    ("expires", ["ttl="]),
+    ("lock_ttl", ["ttl="]),
+    ("auto_release", ["ttl="]),
+    ("count", ["permits="]),
+    ("owner", ["adopt("]),
+    ("keep", ["expire("]),
     ("raise_on_release_error", ["Lost"]),
     ("thread_local", ["threads"]),
     ("num_extensions", ["max_extensions="]),

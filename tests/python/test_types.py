@@ -3,6 +3,7 @@
 import inspect
 import os
 import pickle
+import pydoc
 import re
 import subprocess
 import sys
@@ -15,10 +16,11 @@ import pytest
 
 import libredlock
 import libredlock.testing
-from libredlock import aio, types
+from libredlock import _options, aio, types
 
 PACKAGE = Path(libredlock.__file__).parent
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 
 
 def needs(module):
@@ -69,6 +71,64 @@ def test_mypy_finds_the_mistakes(tmp_path):
 @pytest.mark.slow
 def test_pyright_finds_the_mistakes():
     assert lines_found("pyright", "--pythonpath", sys.executable, str(HERE / "mistakes.py")) == lines_marked()
+
+
+def documented():
+    """Dotted names in the documents, and everything that is public."""
+    texts = [path.read_text() for path in (*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "python/README.md")]
+    names = {name for text in texts for name in re.findall(r"\blibredlock(?:\.\w+)+", text)}
+    for path in "libredlock", "libredlock.aio", "libredlock.testing", "libredlock.types":
+        module = named(path)
+        names |= {f"{path}.{name}" for name in getattr(module, "__all__", ())}
+    names |= {"libredlock.testing.MemoryClient", "libredlock.testing.AsyncMemoryClient"}
+    for name in {name for name in names if inspect.isclass(named(name))}:
+        names |= {f"{name}.{inner}" for inner in dir(named(name)) if not inner.startswith("_")}
+    return sorted(name for name in names if named(name) is not None and "._" not in name)
+
+
+def named(path):
+    """What a program has that imports libredlock and nothing else; None without."""
+    found = libredlock
+    for name in path.split(".")[1:]:
+        inner = getattr(found, name, None)
+        is_hidden = inspect.ismodule(inner) and (found is not libredlock or name not in MODULES)
+        found = None if is_hidden else inner
+    return found
+
+
+MODULES = ("aio", "otel", "prometheus", "testing", "types")
+
+
+@needs("mypy")
+@needs("pyright")
+@pytest.mark.slow
+def test_everything_documented_has_a_static_type(tmp_path):
+    names = documented()
+    assert {"libredlock.aio.Client.lock", "libredlock.testing.MemoryClient", "libredlock.otel.instrument"} <= set(names)
+    lines = ["import libredlock", *(f"reveal_type({name})" for name in names)]
+    (tmp_path / "names.py").write_text("\n".join(lines) + "\n")
+    for command, pattern in (
+        (mypy(tmp_path / "cache"), r'names\.py:(\d+): note: Revealed type is "(.*)"$'),
+        (["pyright", "--pythonpath", sys.executable], r'names\.py:(\d+):.* is "(.*)"$'),
+    ):
+        said = subprocess.run([sys.executable, "-m", *command, str(tmp_path / "names.py")], cwd="/", text=True,
+                              capture_output=True).stdout
+        told = {lines[int(number) - 1][12:-1]: kind for number, kind in re.findall(pattern, said, re.MULTILINE)}
+        assert set(told) == set(names), said[-2000:]
+        assert [name for name, kind in told.items() if kind in ("Any", "Unknown")] == []
+
+
+@pytest.mark.parametrize("module", [libredlock, aio])
+def test_signatures_name_the_options_with_their_defaults(module):
+    client = module.Client("redis://127.0.0.1:1")
+    for function, known in ((client.lock, _options.LOCK_KEYWORDS), (module.Client, _options.CLIENT_KEYWORDS)):
+        signature = inspect.signature(function)
+        assert isinstance(signature, inspect.Signature) and known <= set(signature.parameters)
+        assert "options" not in signature.parameters and signature.parameters["ttl"].default == 10
+        assert signature.parameters["wait"].default is None and signature.parameters["renew"].default is False
+    assert "wait" not in inspect.signature(client.election).parameters
+    for method in client.rlock, client.semaphore, client.adopt, client.with_lock:
+        assert "ttl: 'Seconds' = 10" in pydoc.render_doc(method)
 
 
 def callables():

@@ -9,7 +9,7 @@
 pytest fixtures stand in libredlock.testing.plugin. MemoryClient and AsyncMemoryClient need no nodes at all. Nothing is
 needed but the standard library and this package.
 """
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .fake import CLOSE, HOLD, RESET, FakeServer, bulk
 from .nodes import Cluster, Node, free_port
@@ -22,10 +22,15 @@ __all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child",
            "Node", "Proxy", "ReplyError", "RespConnection", "Tls", "bulk", "encode", "eventually", "free_port"]
 
 
-def __getattr__(name: str) -> Any:
-    """The rest of the kit works without the package libredlock."""
-    if name not in ("AsyncMemoryClient", "MemoryClient"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import memory
+if TYPE_CHECKING:
+    from .memory import AsyncMemoryClient as AsyncMemoryClient
+    from .memory import MemoryClient as MemoryClient
+else:
 
-    return getattr(memory, name)
+    def __getattr__(name):
+        """The rest of the kit works without the package libredlock."""
+        if name not in ("AsyncMemoryClient", "MemoryClient"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import memory
+
+        return getattr(memory, name)
