@@ -3,7 +3,7 @@
     import libredlock
 
     with libredlock.Client(["redis://a", "redis://b", "redis://c"]) as client:
-        with client.lock("orders:42", ttl=10) as lock:
+        with client.lock("orders:42", ttl=10) as hold:
             ...
 
 The asyncio surface is libredlock.aio; throw-away nodes for tests are in libredlock.testing.
