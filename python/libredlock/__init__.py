@@ -95,7 +95,7 @@ if _TYPE_CHECKING:
     from . import types as types
 else:
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> object:
         """Modules that are imported at their first use: `import libredlock` alone stays quick."""
         if name not in ("aio", "otel", "prometheus", "testing", "types"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ._core import lib
-from ._lock import WARN_AFTER_MS, warn_of_itself
+from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, warn_of_itself
 from ._native import held_by
 from ._process import this_process
 
@@ -56,7 +56,10 @@ def _warn_of_itself(handle: Any) -> None:
     import threading
 
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
-    known = None if any(thread.name != "libredlock" for thread in others) else held_by(handle)
+    if any(thread.name != "libredlock" for thread in others):
+        return
+    lib.redlock_lock_who(handle, HOLDER_LIMIT_MS)
+    known = held_by(handle)
     if known is not None and (known.pid, known.host) == (os.getpid(), os.uname().nodename):
         warn_of_itself("thread", "a lock")
 

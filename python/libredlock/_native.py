@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Sequence
 
-import _cffi_backend  # noqa: F401 - what freezes programs reads imports, and those of _core are in C
+import _cffi_backend  # type: ignore # noqa: F401 - for what freezes programs: it sees no imports in C
 
 from ._core import ffi, lib
 from ._errors import Holder, Status, Vote

@@ -202,7 +202,7 @@ def seconds(keyword: str, value: Any, allowed: str) -> float:
         raise TypeError(f"{keyword}={value!r}: takes seconds (int, float) or a timedelta; allowed: {allowed}")
     if not math.isfinite(value):
         raise refused(keyword, value, f"not a duration; allowed: {allowed}")
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def _is_another_number(value: Any) -> bool:
@@ -281,6 +281,7 @@ def with_permits(count: Optional[int], options: Any) -> Dict[str, Any]:
 
 def as_text(option: Option, value: Any) -> str:
     """A keyword's value as the core reads it."""
+    made: Any = value
     if value is None and option.may_be_endless:
         return "-1"
     if option.may_be_auto and isinstance(value, str) and value == "auto":
@@ -289,7 +290,8 @@ def as_text(option: Option, value: Any) -> str:
         return str(milliseconds(option.keyword, value, option.allowed))
     if not isinstance(value, _PYTHON_TYPES[option.type]) or isinstance(value, bool) != (option.type == "bool"):
         raise TypeError(f"{option.keyword}={value!r}: takes {_TYPE_WORDS[option.type]}; allowed: {option.allowed}")
-    return str(value).lower() if option.type == "bool" else str(float(value) if option.type == "float" else value)
+    made = float(made) if option.type == "float" else made
+    return str(made).lower() if option.type == "bool" else str(made)
 
 
 _PYTHON_TYPES: Dict[str, Any] = {"int": Integral, "float": Real, "bool": bool, "string": str}

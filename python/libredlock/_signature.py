@@ -3,6 +3,7 @@ programs that only take locks do without the module inspect."""
 
 from __future__ import annotations
 
+import sys
 from types import FunctionType
 from typing import Any, Iterator
 
@@ -19,9 +20,10 @@ class Signature:
     def __init__(self, function: Any) -> None:
         self._function = function
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
-        return type(self._made())
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        inspect = sys.modules.get("inspect")
+        return Signature if inspect is None else inspect.Signature
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made(), name)
@@ -35,7 +37,8 @@ class Signature:
         from inspect import signature
 
         function = self._function
-        plain = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+        made_of = function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        plain = FunctionType(function.__code__, *made_of)
         plain.__kwdefaults__, plain.__annotations__ = function.__kwdefaults__, function.__annotations__
         written = signature(plain)
         *named, _ = written.parameters.values()

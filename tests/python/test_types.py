@@ -82,7 +82,8 @@ def documented():
         names |= {f"{path}.{name}" for name in getattr(module, "__all__", ())}
     names |= {"libredlock.testing.MemoryClient", "libredlock.testing.AsyncMemoryClient"}
     for name in {name for name in names if inspect.isclass(named(name))}:
-        names |= {f"{name}.{inner}" for inner in dir(named(name)) if not inner.startswith("_")}
+        ours = [kind for kind in named(name).__mro__ if kind.__module__.startswith("libredlock")]
+        names |= {f"{name}.{inner}" for kind in ours for inner in vars(kind) if not inner.startswith("_")}
     return sorted(name for name in names if named(name) is not None and "._" not in name)
 
 
@@ -121,7 +122,10 @@ def test_everything_documented_has_a_static_type(tmp_path):
 @pytest.mark.parametrize("module", [libredlock, aio])
 def test_signatures_name_the_options_with_their_defaults(module):
     client = module.Client("redis://127.0.0.1:1")
-    for function, known in ((client.lock, _options.LOCK_KEYWORDS), (module.Client, _options.CLIENT_KEYWORDS)):
+    of_client = _options.CLIENT_KEYWORDS
+    for function, known in (
+        (client.lock, _options.LOCK_KEYWORDS), (module.Client, of_client), (module.Client.__init__, of_client),
+    ):
         signature = inspect.signature(function)
         assert isinstance(signature, inspect.Signature) and known <= set(signature.parameters)
         assert "options" not in signature.parameters and signature.parameters["ttl"].default == 10

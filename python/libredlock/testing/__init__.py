@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .memory import MemoryClient as MemoryClient
 else:
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> object:
         """The rest of the kit works without the package libredlock."""
         if name not in ("AsyncMemoryClient", "MemoryClient"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
