@@ -223,8 +223,12 @@ namespace Redlock\Native {
         /** How much longer the lock is held without an extension. */
         public function validityMs(): int {}
 
+        /** REDLOCK_OK, or REDLOCK_INVALID: options that do not go together. */
+        public function check(): int {}
+
         /** The fencing number, with the option fence; 0 without. */
         public function fence(): int {}
+
         /** Which of the permits is held or was last, from 0; -1 without the option permits. */
         public function slot(): int {}
 
