@@ -64,8 +64,7 @@ function redlockCycle(Client $client, int $number): Closure
 {
     $lock = $client->lock("bench:$number");
     return static function () use ($lock): bool {
-        $lock->acquire();
-        $lock->release();
+        $lock->acquire()->release();
         return true;
     };
 }

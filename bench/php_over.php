@@ -170,8 +170,7 @@ $native = nativeOf($client);
 $lock = $client->lock('bench:mine');
 $bareLock = new Native\Lock($native, 'bench:bare', []);
 $cycle = static function () use ($lock): void {
-    $lock->acquire();
-    $lock->release();
+    $lock->acquire()->release();
 };
 $nothing = static fn () => null;
 $untilTheLibraryHasLeft = static function () use ($native): void { /* a descriptor is in Swoole's loop once */

@@ -84,8 +84,8 @@ static zend_string *failure(native_lock *lock, int status)
   zend_string *message;
   if (status == REDLOCK_IN_FLIGHT)
     return zend_strpprintf(0,
-                           "\"%s\": another Fiber, coroutine or signal handler is using this Lock object; "
-                           "each of them needs one of its own, from Client::lock()",
+                           "\"%s\": another Fiber, coroutine or signal handler is using this hold; "
+                           "it can act when that has ended",
                            ZSTR_VAL(lock->resource));
   message = redlock_php_lock_message(lock->handle);
   if (ZSTR_LEN(message))

@@ -7,7 +7,7 @@ declare(strict_types=1);
 require __DIR__ . '/../php/lib/autoload.php';
 
 const PARAMETER = '~^(param|return|throws)\s+([^\s<]+(?:<[^>]*>)?(?:\|\S+)?)\s*(\.{0,3}\$\w+)?\s*(.*)$~s';
-const SHOWN = '~^(Client|ClientInterface|Lock|LockInterface|ResourceStatus|Verdict|Status|Event/\w+|Testing/\w+)$~';
+const SHOWN = '~^((Client|Hold|Lock)(Interface)?|Term|ResourceStatus|Verdict|Status|Event/\w+|Testing/\w+)$~';
 
 /** One tag as a point of a list; those that only repeat a type say nothing. */
 function point(string $tag): string

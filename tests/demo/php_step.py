@@ -18,8 +18,8 @@ require '{ROOT}/php/lib/src/extension.php';
 
 BLOCKING = """
 $client = Redlock\\Client::connect(nodeTimeoutMs: 2000);
-$client->lock('orders:51', ttlMs: 10000)->run(function (Redlock\\Lock $lock) use ($client) {
-    echo "held for {$lock->remainingMs()} ms\\n";
+$client->lock('orders:51', ttlMs: 10000)->run(function (Redlock\\Hold $hold) use ($client) {
+    echo "held for {$hold->remainingMs()} ms\\n";
     echo 'a second one: ', json_encode($client->lock('orders:51')->tryAcquire()), "\\n";
 });
 echo 'after run: ', $client->status('orders:51')->isFree() ? 'free' : 'held', "\\n";
@@ -37,9 +37,8 @@ $loop->run([$job(1), $job(2), $job(3)]);
 """
 
 HOLD = """
-$lock = Redlock\\Client::connect(nodeTimeoutMs: 2000)->lock('orders:52', ttlMs: 30000);
-$lock->acquire();
-echo $lock->detach();
+$hold = Redlock\\Client::connect(nodeTimeoutMs: 2000)->lock('orders:52', ttlMs: 30000)->acquire();
+echo $hold->detach();
 """
 
 REFUSED = """

@@ -9,6 +9,7 @@ use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Exception\TimedOutException;
+use Redlock\Hold;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
 use Redlock\Lock;
@@ -89,19 +90,19 @@ class RedLock
             $client = $this->locks->clientOf($this->spec($resource));
             $lock = $this->handle($resource,
                 LongLease::options($client, $ttl) + ['drift_factor' => $this->settings->get('drift', 0.01)]);
-            $attempts->make(static fn () => $lock->acquire(0));
+            $hold = $attempts->make(static fn (): Hold => $lock->acquire(0));
         } catch (BusyException | NoQuorumException | TimedOutException) {
             return false;
         } catch (RedlockThrowable $failure) {
             throw Compatibility::exception($failure);
         }
-        KeptLocks::of($this->locks)->add($lock);
-        $this->locks->leaveAtEnd($lock, new LongLease($client, $ttl));
-        return ['validity' => (float) $lock->remainingMs(), 'resource' => $resource, 'token' => $lock->token()];
+        KeptLocks::of($this->locks)->add($hold);
+        $this->locks->leaveAtEnd($hold, new LongLease($client, $ttl));
+        return ['validity' => (float) $hold->remainingMs(), 'resource' => $resource, 'token' => $hold->token()];
     }
 
     /**
-     * @deprecated use Redlock\Lock::release()
+     * @deprecated use Redlock\Hold::release()
      * @param array{resource: string, token: string} $lock as lock() returned it, also in another process
      * @return bool it was still held
      */
@@ -113,7 +114,7 @@ class RedLock
         }
         try {
             $kept = KeptLocks::of($this->locks)->take($lock['token']);
-            ($kept ?? $this->adopt($lock['resource'], $lock['token']))->release();
+            ($kept ?? $this->handle($lock['resource'], [])->adopt($lock['token']))->release();
             return true;
         } catch (InvalidOptionException $wrong) {
             throw Compatibility::exception($wrong);
@@ -129,13 +130,6 @@ class RedLock
             throw new RedLockException('resource must be a text, ' . \get_debug_type($resource) . ' given');
         }
         return (string) $resource;
-    }
-
-    private function adopt(string $resource, string $token): Lock
-    {
-        $lock = $this->handle($resource, []);
-        $lock->takeUp($token);
-        return $lock;
     }
 
     /** @param array<string, bool|int|float> $options by the names of the table */

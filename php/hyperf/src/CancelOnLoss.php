@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Hyperf;
 
 use Redlock\Exception\LostException;
-use Redlock\Lock;
+use Redlock\Hold;
 use Swoole\Coroutine;
 use Swoole\Coroutine\CanceledException;
 use Swoole\Timer;
@@ -19,7 +19,7 @@ final class CancelOnLoss
     private int $timer = 0;
     private ?string $why = null;
 
-    private function __construct(private readonly Lock $lock, private readonly int $coroutine)
+    private function __construct(private readonly Hold $hold, private readonly int $coroutine)
     {
         $this->lookLater();
     }
@@ -31,12 +31,12 @@ final class CancelOnLoss
     }
 
     /** @param \Closure(): mixed $body */
-    public static function around(Lock $lock, \Closure $body): mixed
+    public static function around(Hold $hold, \Closure $body): mixed
     {
         if (!\extension_loaded('swoole') || Coroutine::getCid() <= 0) {
             return $body(); /* nothing is there to be cancelled: run() tells of the loss afterwards */
         }
-        $watch = new self($lock, Coroutine::getCid());
+        $watch = new self($hold, Coroutine::getCid());
         try {
             return $body();
         } catch (CanceledException $cancelled) {
@@ -48,16 +48,16 @@ final class CancelOnLoss
 
     private function lookLater(): void
     {
-        $ms = \max(1, \min(self::LOOK_MS, $this->lock->remainingMs() + 1));
+        $ms = \max(1, \min(self::LOOK_MS, $this->hold->remainingMs() + 1));
         $this->timer = Timer::after($ms, $this->look(...));
     }
 
     private function look(): void
     {
-        if ($this->lock->isLost()) {
-            $this->why = $this->lock->message();
+        if ($this->hold->isLost()) {
+            $this->why = $this->hold->message();
             Coroutine::cancel($this->coroutine, true);
-        } elseif ($this->lock->isHeld()) { /* else the body has released it */
+        } elseif ($this->hold->isHeld()) { /* else the body has released it */
             $this->lookLater();
         }
     }
@@ -65,8 +65,8 @@ final class CancelOnLoss
     private function lost(CanceledException $cancelled): LostException
     {
         $lost = new LostException("the call was cancelled: $this->why", previous: $cancelled);
-        $lost->resource = $this->lock->resource;
-        $lost->votes = $this->lock->votes();
+        $lost->resource = $this->hold->resource();
+        $lost->votes = $this->hold->votes();
         return $lost;
     }
 }

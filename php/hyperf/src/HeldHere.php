@@ -5,22 +5,22 @@ declare(strict_types=1);
 namespace Redlock\Hyperf;
 
 use Redlock\Exception\InvalidOptionException;
-use Redlock\Lock;
+use Redlock\Hold;
 use Swoole\Coroutine;
 
-/** @internal The locks that attributes hold in this coroutine. */
+/** @internal The holds of attributes in this coroutine. */
 final class HeldHere
 {
-    /** @var array<string, Lock> outside of coroutines */
+    /** @var array<string, Hold> outside of coroutines */
     private static array $outside = [];
 
     /**
-     * The lock further out that holds the resources; null: none was taken, or the body has released it since.
+     * The hold further out that has the resources; null: none was taken, or the body has released it since.
      *
      * @param non-empty-list<string> $resources
      * @throws InvalidOptionException only some of them are held, or by several locks
      */
-    public static function find(string $place, array $resources, string $method): ?Lock
+    public static function find(string $place, array $resources, string $method): ?Hold
     {
         $first = self::holding($place, $resources[0]);
         foreach ($resources as $other) {
@@ -31,17 +31,17 @@ final class HeldHere
         return $first;
     }
 
-    private static function holding(string $place, string $resource): ?Lock
+    private static function holding(string $place, string $resource): ?Hold
     {
-        $lock = self::all()["$place\n$resource"] ?? null;
-        return $lock?->isHeld() || $lock?->isLost() ? $lock : null;
+        $hold = self::all()["$place\n$resource"] ?? null;
+        return $hold?->hasEnded() ? null : $hold;
     }
 
     /** @param list<string> $resources */
-    public static function add(string $place, array $resources, Lock $lock): void
+    public static function add(string $place, array $resources, Hold $hold): void
     {
         foreach ($resources as $resource) {
-            self::all()["$place\n$resource"] = $lock;
+            self::all()["$place\n$resource"] = $hold;
         }
     }
 
@@ -58,12 +58,12 @@ final class HeldHere
      *
      * @param list<string> $resources
      */
-    public static function within(string $place, array $resources, Lock $lock, \Closure $body): mixed
+    public static function within(string $place, array $resources, Hold $hold, \Closure $body): mixed
     {
         $held = &self::all();
         $before = $held;
         self::remove($place, $resources);
-        self::add($place, $resources, $lock);
+        self::add($place, $resources, $hold);
         try {
             return $body();
         } finally {
@@ -71,13 +71,13 @@ final class HeldHere
         }
     }
 
-    public static function innermost(): ?Lock
+    public static function innermost(): ?Hold
     {
         $held = self::all();
         return $held === [] ? null : \end($held);
     }
 
-    /** @return array<string, Lock> in the order in which they were taken */
+    /** @return array<string, Hold> in the order in which they were taken */
     private static function &all(): array
     {
         if (!\extension_loaded('swoole') || Coroutine::getCid() <= 0) {

@@ -8,7 +8,7 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\RedlockThrowable;
-use Redlock\Lock;
+use Redlock\Hold;
 
 /** @internal A method call under the locks of its attributes: taken in order, released in reverse. */
 final class LockedCall
@@ -46,7 +46,7 @@ final class LockedCall
         $held = HeldHere::find($spec->place(), $resources, $this->method);
         if ($held !== null) {
             $this->refuseWhatOthersHave($spec, $resources, $held);
-            return $held->run(fn (): mixed => HeldHere::within($spec->place(), $resources, $held,
+            return $held->again(fn (): mixed => HeldHere::within($spec->place(), $resources, $held,
                 fn (): mixed => $this->run($specs, self::with($fences, $spec, $held))));
         }
         return $this->under($spec, $resources, $specs, $fences);
@@ -57,7 +57,7 @@ final class LockedCall
      *
      * @param list<string> $resources
      */
-    private function refuseWhatOthersHave(LockSpec $spec, array $resources, Lock $held): void
+    private function refuseWhatOthersHave(LockSpec $spec, array $resources, Hold $held): void
     {
         $permits = $held->permits();
         if (!$held->isShared() && $permits === 1) {
@@ -65,11 +65,11 @@ final class LockedCall
         }
         $lock = $this->locks->lockFor($spec, $resources);
         $words = "$this->method: \"$resources[0]\" is held further out with ";
-        if ($held->isShared() && !$lock->isShared()) {
+        if ($held->isShared() && $lock->option('shared') !== 'true') {
             throw new InvalidOptionException($words . 'shared: true, '
                 . 'which does not become exclusive; take it without shared there, or after that method has ended');
         }
-        if ($permits > 1 && $lock->permits() !== $permits) {
+        if ($permits > 1 && (int) $lock->option('permits') !== $permits) {
             throw new InvalidOptionException($words . "permits: $permits; take it with as many here, or after that "
                 . 'method has ended');
         }
@@ -79,9 +79,9 @@ final class LockedCall
      * @param array<string, ?int> $fences
      * @return array<string, ?int>
      */
-    private static function with(array $fences, LockSpec $spec, ?Lock $lock): array
+    private static function with(array $fences, LockSpec $spec, Hold $hold): array
     {
-        return $spec->fence === null ? $fences : [$spec->fence => $lock?->fence()] + $fences;
+        return $spec->fence === null ? $fences : [$spec->fence => $hold->fence()] + $fences;
     }
 
     /**
@@ -94,9 +94,9 @@ final class LockedCall
         $entered = false;
         try {
             $lock = $this->locks->lockFor($spec, $resources);
-            $body = function () use ($spec, $resources, $lock, $rest, $fences, &$entered): mixed {
+            $body = function (Hold $hold) use ($spec, $resources, $rest, $fences, &$entered): mixed {
                 $entered = true;
-                return $this->holding($spec, $resources, $lock, $rest, self::with($fences, $spec, $lock));
+                return $this->holding($spec, $resources, $hold, $rest, self::with($fences, $spec, $hold));
             };
             if ($spec->repeat === null) {
                 return $lock->run($body);
@@ -135,12 +135,12 @@ final class LockedCall
      * @param list<LockSpec> $rest
      * @param array<string, ?int> $fences
      */
-    private function holding(LockSpec $spec, array $resources, Lock $lock, array $rest, array $fences): mixed
+    private function holding(LockSpec $spec, array $resources, Hold $hold, array $rest, array $fences): mixed
     {
         $run = fn (): mixed => $this->run($rest, $fences);
-        HeldHere::add($spec->place(), $resources, $lock);
+        HeldHere::add($spec->place(), $resources, $hold);
         try {
-            return $spec->onLost === null ? $run() : CancelOnLoss::around($lock, $run);
+            return $spec->onLost === null ? $run() : CancelOnLoss::around($hold, $run);
         } finally {
             HeldHere::remove($spec->place(), $resources);
         }

@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
+use Redlock\Hold;
 use Redlock\Lock;
 use Redlock\LongLease;
 use Redlock\Options;
@@ -23,8 +24,8 @@ final class Locks
     private array $clients = [];
     private int $pid = 0;
 
-    /** @var \WeakMap<Lock, ?LongLease> of those that are left to their TTL at the end of the process */
-    private \WeakMap $locks;
+    /** @var \WeakMap<Hold, ?LongLease> with that of those that are left to their TTL at the end of the process */
+    private \WeakMap $holds;
 
     /**
      * @param array<string, array<string, mixed>> $clusters as config/autoload/redlock.php
@@ -36,14 +37,14 @@ final class Locks
         private readonly ?LoggerInterface $logger = null,
         private readonly ?EventDispatcherInterface $dispatcher = null,
     ) {
-        $this->locks = new \WeakMap();
+        $this->holds = new \WeakMap();
     }
 
     /**
-     * The lock of the innermost attribute under which this coroutine runs, so that a method can ask isLost() or
+     * The hold of the innermost attribute under which this coroutine runs, so that a method can ask isLost() or
      * remainingMs(); null outside of such methods, and in coroutines that they start.
      */
-    public static function current(): ?Lock
+    public static function current(): ?Hold
     {
         return HeldHere::innermost();
     }
@@ -109,10 +110,10 @@ final class Locks
         return $spec->pools === null ? $this->client($spec->cluster) : $this->clientOfPools($spec->pools);
     }
 
-    /** @internal At the end of the process the lock is left to its TTL, and not released. */
-    public function leaveAtEnd(Lock $lock, LongLease $lease): void
+    /** @internal At the end of the process it is left to its TTL, and not released. */
+    public function leaveAtEnd(Hold $hold, LongLease $lease): void
     {
-        $this->locks[$lock] = $lease;
+        $this->holds[$hold] = $lease;
     }
 
     /**
@@ -154,9 +155,9 @@ final class Locks
      */
     public function close(): void
     {
-        foreach ($this->locks as $lock => $lease) {
-            $lease?->leave($lock);
-            $lock->isHeld() && $lock->detach();
+        foreach ($this->holds as $hold => $lease) {
+            $lease?->leave($hold);
+            $hold->isHeld() && $hold->detach();
         }
         $clients = $this->clients();
         $this->clients = [];
@@ -174,7 +175,7 @@ final class Locks
         } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
-        $this->locks[$lock] = null;
+        $lock->holdsOfAll = $this->holds;
         return $lock;
     }
 
@@ -198,8 +199,8 @@ final class Locks
 
     public function __destruct()
     {
-        foreach ($this->locks as $lock => $lease) {
-            $lease?->leave($lock);
+        foreach ($this->holds as $hold => $lease) {
+            $lease?->leave($hold);
         }
     }
 }

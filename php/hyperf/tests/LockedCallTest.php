@@ -11,12 +11,12 @@ use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\RedlockThrowable;
+use Redlock\Hold;
 use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Listener\WorkerListener;
 use Redlock\Hyperf\LockedCall;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
-use Redlock\Lock;
 use Redlock\Tests\Node;
 use Redlock\Tests\NodesTestCase;
 use Redlock\Tests\Wait;
@@ -125,12 +125,12 @@ final class LockedCallTest extends NodesTestCase
         [$read, $write] = [[(new WithLock('order:#{id}', shared: true))->spec()], [new LockSpec('order:#{id}')]];
         $others = $this->locks->lock('order:7', shared: true);
         $writer = $this->locks->lock('order:7');
-        $this->assertTrue($others->tryAcquire());
+        $this->assertNotFalse($others->tryAcquire());
         $this->call($read, function () use ($others, $writer): void {
             $others->release();
             $this->assertFalse($writer->tryAcquire(), 'the body reads');
         });
-        $inner = $this->call($write, fn (): bool => $this->call($read, static fn (): bool => $others->tryAcquire()));
+        $inner = $this->call($write, fn (): mixed => $this->call($read, static fn (): mixed => $others->tryAcquire()));
         $this->assertFalse($inner, 'what is held for writing stays so inside');
         $this->assertNothingIsLeft();
     }
@@ -451,12 +451,11 @@ final class LockedCallTest extends NodesTestCase
         $held = [];
         foreach (['a', 'b', 'c', 'd'] as $cluster) {
             self::cluster()->bootstrap(keyPrefix: "$cluster:");
-            $held[] = $lock = $locks->lock('x', $cluster);
-            $lock->acquire();
+            $held[] = $locks->lock('x', $cluster)->acquire();
             $locks->client($cluster)->status('x'); /* waits for all nodes */
         }
         self::cluster()->nodes[0]->stop();
-        \array_map(static fn (Lock $lock) => $lock->release(), $held);
+        \array_map(static fn (Hold $hold) => $hold->release(), $held);
         $begun = \hrtime(true);
         $locks->close();
         $this->assertGreaterThan(2.5e9, \hrtime(true) - $begun);

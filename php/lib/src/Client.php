@@ -23,7 +23,6 @@ final class Client implements ClientInterface
     use Elects;
 
     private readonly Driver $driver;
-    private readonly string $renew;
 
     /** @param array<string, mixed> $defaults of its locks, by the names of the table */
     private function __construct(
@@ -38,7 +37,6 @@ final class Client implements ClientInterface
             \extension_loaded('swow') => new SwowDriver($native, $events),
             default => $blocking,
         };
-        $this->renew = $this->option('renew');
     }
 
     /**
@@ -123,9 +121,8 @@ final class Client implements ClientInterface
         /* end of options */
         mixed ...$unknown,
     ): Lock {
-        if ($unknown === [] && \func_num_args() === 1 && \is_string($resource)) {
-            $native = new Native\Lock($this->native, $resource, $this->defaults);
-            return new Lock($this->driver, $native, $resource, false, $this->renew);
+        if ($unknown === [] && \func_num_args() === 1) {
+            return $this->make($resource, []);
         }
         return $this->named($resource, Options::given(\get_defined_vars(), $unknown));
     }
@@ -138,24 +135,7 @@ final class Client implements ClientInterface
     /** @param array<string, mixed> $options by the names of the table */
     private function make(string|array $resource, array $options): Lock
     {
-        $own = $options;
-        $more = Options::resources($resource);
-        $first = \array_shift($more);
-        $options += $this->defaults;
-        if (!isset($own['fence']) && ($more !== [] || self::shares($options))) {
-            unset($options['fence']); // that of all locks: one of this kind has no number
-        }
-        $native = new Native\Lock($this->native, $first, $options);
-        foreach ($more as $another) {
-            $native->add($another);
-        }
-        return new Lock($this->driver, $native, $first, isset($own['renew']), $this->renew, $more);
-    }
-
-    /** @param array<string, mixed> $options */
-    private static function shares(array $options): bool
-    {
-        return \filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL);
+        return new Lock($this->driver, $resource, $options, $this->defaults);
     }
 
     /** @param never ...$unknown */
@@ -171,10 +151,8 @@ final class Client implements ClientInterface
         ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
-    ): Lock {
-        $lock = $this->named($resource, Options::given(\get_defined_vars(), $unknown));
-        $lock->takeUp($token);
-        return $lock;
+    ): Hold {
+        return $this->named($resource, Options::given(\get_defined_vars(), $unknown))->adopt($token);
     }
 
     public function status(string $resource): ResourceStatus
@@ -292,7 +270,7 @@ final class Client implements ClientInterface
         ?Loop $loop,
         ?EventDispatcherInterface $dispatcher,
     ): self {
-        if (self::shares($options)) {
+        if (Options::isTrue($options['shared'] ?? false)) {
             unset($options['fence']); // its locks have no number
         }
         $native = new Native\Client(self::join($nodes), $options);

@@ -54,7 +54,7 @@ interface ClientInterface
         ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
-    ): LockInterface;
+    ): HoldInterface;
 
     /**
      * A candidate for the lead of a resource: `$client->election('scheduler')->run(fn (Term $t) => lead($t->fence()))`.

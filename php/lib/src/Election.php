@@ -7,7 +7,10 @@ namespace Redlock;
 use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockThrowable;
 
-/** A candidate for the lead of a resource, of any number in all programs. ClientInterface::election() makes it. */
+/**
+ * A candidate for the lead of a resource, of any number in all programs; two Fibers or coroutines that run it are two.
+ * ClientInterface::election() makes it.
+ */
 final class Election
 {
     /** What its lock has in any case, by the names of the table. */
@@ -19,7 +22,7 @@ final class Election
     private bool $isStopped = false;
 
     /** @internal */
-    public function __construct(private readonly LockInterface $lock)
+    public function __construct(private readonly Lock $lock)
     {
     }
 
@@ -57,13 +60,13 @@ final class Election
         while (!$this->isStopped) {
             $hasBegun = $endedInTime = false;
             try {
-                return $this->lock->run(function (LockInterface $lock) use ($body, &$hasBegun, &$endedInTime): mixed {
+                return $this->lock->run(function (Term $term) use ($body, &$hasBegun, &$endedInTime): mixed {
                     if ($this->isStopped) {
                         return null;
                     }
                     $hasBegun = true;
-                    $result = $body(new Term($lock));
-                    $endedInTime = $lock->isHeld();
+                    $result = $body($term);
+                    $endedInTime = $term->isHeld();
                     return $result;
                 });
             } catch (LostException $lost) {
@@ -83,18 +86,12 @@ final class Election
     }
 
     /**
-     * Stops standing by: a wait ends at once, in whatever Fiber or coroutine; a body is not interrupted, and its lock
-     * not taken again if it was lost. For signal handlers too.
+     * Stops standing by, all that run it: waits end at once, in whatever Fiber or coroutine; a body is not interrupted,
+     * and its lock not taken again if it was lost. For signal handlers too.
      */
     public function stop(): void
     {
         $this->isStopped = true;
-        if ($this->lock->isHeld()) {
-            return;
-        }
-        $this->lock->cancel();
-        foreach (['wait_ms', 'outage_wait_ms'] as $wait) { /* a wait that is about to begin */
-            $this->lock->set($wait, 0);
-        }
+        $this->lock->stop();
     }
 }

@@ -24,7 +24,7 @@ trait Elects
     ): Election {
         $options = Election::options(Options::given(\get_defined_vars(), $unknown));
         try {
-            return new Election($this->lockFromArray($resource, $options));
+            return new Election($this->lockFromArray($resource, $options)->remade([], type: Term::class));
         } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }

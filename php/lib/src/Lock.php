@@ -7,38 +7,67 @@ namespace Redlock;
 use Redlock\Driver\Driver;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
-use Redlock\Exception\LostException;
-use Redlock\Exception\RedlockException;
-use Redlock\Exception\RedlockThrowable;
+use Redlock\Testing\Handle;
 
-/** A lock on the nodes of a Client, which makes it. */
+/** A resource of a Client, which makes it, with options; each acquisition is a Hold of its own. */
 final class Lock implements LockInterface
 {
-    private const STATES = ['free', 'held', 'lost', 'adopted', 'forked', 'invalid'];
+    /** So many lost holds are kept for their owners. */
+    private const LOST_KEPT = 1000;
 
-    /** The native lock renews because run() wants it. */
-    private bool $renewsForRun = false;
+    /** Of several, the first. */
+    public readonly string $resource;
 
-    /** How long to wait for nodes that are asked for the holder. */
-    private const HOLDER_LIMIT_MS = 250;
+    /** @var array<int, Hold> acquired by this object, the newest last */
+    private array $holds = [];
 
-    /** In nanoseconds, if there is a listener. */
-    private ?int $heldSince = null;
+    /** @var array<int, \WeakReference<Hold>> for which somebody waits: a killed coroutine of Swow runs no finally */
+    private array $waiting = [];
 
-    /** By release() or detach(), since run() began. */
-    private bool $isGivenUp = false;
+    /** What has checked the options, until it becomes the first hold's. */
+    private Native\Lock|Handle|null $checked;
 
-    /** @internal Client::lock() makes locks. */
+    /** @internal @var ?\WeakMap<Hold, mixed> where its holds are listed, too */
+    public ?\WeakMap $holdsOfAll = null;
+
+    private bool $isStopped = false;
+    private ?Hold $refused = null;
+
+    /** @var list<string> of several resources, the others */
+    private readonly array $more;
+
+    /** @var array<string, mixed> by the names of the table */
+    private readonly array $options;
+
+    private readonly bool $isReentrant;
+    private readonly bool $admitsSeveral;
+
+    /**
+     * @internal Client::lock() makes locks.
+     * @param string|list<string> $resource
+     * @param array<string, mixed> $given its own options, by the names of the table
+     * @param array<string, mixed> $defaults the client's
+     * @param class-string<Hold> $type
+     */
     public function __construct(
         private readonly Driver $driver,
-        private readonly Native\Lock $native,
-        /** Of several, the first. */
-        public readonly string $resource,
-        private bool $renewIsChosen,
-        private readonly string $usualRenew,
-        /** @var list<string> of several, the others */
-        private readonly array $more = [],
+        string|array $resource,
+        private readonly array $given,
+        private readonly array $defaults,
+        private readonly string $type = Hold::class,
     ) {
+        $more = \is_string($resource) ? [$resource] : Options::resources($resource);
+        $this->resource = \array_shift($more);
+        $this->more = $more;
+        $options = $given + $defaults;
+        $isShared = isset($options['shared']) && Options::isTrue($options['shared']);
+        if (!isset($given['fence']) && ($isShared || $more !== [])) {
+            unset($options['fence']); // that of all locks: one of this kind has no number
+        }
+        $this->options = $options;
+        $this->isReentrant = isset($options['reentrant']) && Options::isTrue($options['reentrant']);
+        $this->admitsSeveral = $isShared || isset($options['permits']) && (int) $options['permits'] > 1;
+        $this->checked = $this->handle();
     }
 
     public function resource(): string
@@ -46,352 +75,292 @@ final class Lock implements LockInterface
         return $this->resource;
     }
 
-    public function acquire(?int $waitMs = null): void
+    public function acquire(?int $waitMs = null): Hold
     {
-        $status = $this->take(__METHOD__, $waitMs);
-        if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
+        $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 1, $waitMs);
+        $hold = $this->take($waitMs, false, $status);
+        return $status === \REDLOCK_OK ? $hold : $hold->fail($status);
+    }
+
+    public function tryAcquire(?int $waitMs = 0): Hold|false
+    {
+        $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 1, $waitMs);
+        $hold = $this->take($waitMs, false, $status);
+        if ($status === \REDLOCK_BUSY) {
+            $this->refused = $hold;
+            return false;
         }
+        return $status === \REDLOCK_OK ? $hold : $hold->fail($status);
     }
 
-    public function tryAcquire(?int $waitMs = 0): bool
+    public function refused(): ?BusyException
     {
-        $status = $this->take(__METHOD__, $waitMs);
-        if ($status !== \REDLOCK_OK && $status !== \REDLOCK_BUSY) {
-            $this->fail($status);
+        try {
+            $this->refused?->fail(\REDLOCK_BUSY);
+        } catch (BusyException $busy) {
+            return $busy;
         }
-        return $status === \REDLOCK_OK;
-    }
-
-    public function extend(?int $ttlMs = null): void
-    {
-        $this->setLease(__METHOD__, \REDLOCK_EXTEND, $ttlMs);
-    }
-
-    public function expire(?int $ttlMs = null): void
-    {
-        $this->setLease(__METHOD__, \REDLOCK_EXPIRE, $ttlMs);
-    }
-
-    public function release(): void
-    {
-        $state = $this->native->state();
-        $this->isGivenUp = true;
-        $status = $this->perform(\REDLOCK_RELEASE, 0);
-        if (!self::isReleased($status, $state)) {
-            $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
-        }
+        return null;
     }
 
     public function run(callable $body, ?int $waitMs = null): mixed
     {
-        self::refuseWait(__METHOD__, 2, $waitMs);
-        if (!$this->renewIsChosen && !$this->renewsForRun && !$this->isHeld()) { /* else it is re-entered as it is */
-            $this->native->set('renew', 'true');
-            $this->renewsForRun = true;
-        }
-        $this->driver->bodies++;
-        $this->isGivenUp = false;
-        $result = null;
-        $hasFailed = true;
+        $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 2, $waitMs);
+        $hold = $this->take($waitMs, true, $status);
+        $status === \REDLOCK_OK || $hold->fail($status);
         try {
-            $status = $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
-            if ($status === \REDLOCK_OK) {
-                $result = $body($this);
-            }
-            $hasFailed = false;
+            return $hold->around($body);
         } finally {
-            $this->driver->bodies--;
-            $hasFailed && $this->releaseAfterFailure();
+            $this->forget($hold);
         }
-        if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
-        $this->releaseAfterSuccess($result);
-        return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
     }
 
     public function cancel(): void
     {
-        $this->driver->cancel($this->native);
-    }
-
-    public function fence(): ?int
-    {
-        return $this->native->fence() ?: null;
-    }
-
-    public function slot(): ?int
-    {
-        $slot = $this->native->slot();
-
-        return $slot < 0 ? null : $slot;
-    }
-
-    public function attempts(): int
-    {
-        return $this->native->attempts();
-    }
-
-    public function remainingMs(): int
-    {
-        return $this->native->validityMs();
-    }
-
-    public function isHeld(): bool
-    {
-        return $this->native->state() === \REDLOCK_STATE_HELD;
-    }
-
-    public function isLost(): bool
-    {
-        return $this->native->state() === \REDLOCK_STATE_LOST;
-    }
-
-    public function isRenewed(): bool
-    {
-        return $this->isHeld() && $this->native->get('renew') === 'true';
-    }
-
-    /** The option shared: others that share it, too, may hold it meanwhile. */
-    public function isShared(): bool
-    {
-        return $this->native->get('shared') === 'true';
-    }
-
-    /** The option permits: at most so many hold the resource at a time. */
-    public function permits(): int
-    {
-        return (int) $this->native->get('permits');
-    }
-
-    public function set(string $option, bool|int|float|string $value): void
-    {
-        $this->native->set($option, \is_bool($value) ? ($value ? 'true' : 'false') : (string) $value);
-        if ($option === 'renew') {
-            [$this->renewIsChosen, $this->renewsForRun] = [true, false];
+        foreach ($this->waiting as $hold) {
+            $hold->get()?->cancel();
         }
     }
 
-    public function token(): string
+    /** @internal Ends all waits, and those that begin later after one attempt. */
+    public function stop(): void
     {
-        return $this->native->token();
+        $this->isStopped = true;
+        $this->cancel();
     }
 
-    public function votes(): array
-    {
-        return \array_map(static fn (array $answer): string => $answer['words'], $this->native->answers());
-    }
-
-    public function message(): string
-    {
-        return $this->native->message();
-    }
-
-    public function detach(): string
-    {
-        $token = $this->native->token();
-        $this->isGivenUp = true;
-        $status = $this->native->detach();
-        if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
-        return $token;
-    }
-
-    /** @internal Client::adopt() does. */
-    public function takeUp(string $token): void
-    {
-        $status = $this->native->adopt($token);
-        if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
-    }
-
-    /** Runs one operation to its end and reports it to the dispatcher. Returns its status. */
-    private function perform(int $operation, int $arg): int
-    {
-        $events = $this->driver->events;
-        if ($events?->dispatcher === null) {
-            return $this->driver->run($this->native, $operation, $arg);
-        }
-        [$began, $state] = [\hrtime(true), $this->native->state()];
-        $status = $this->driver->run($this->native, $operation, $arg);
-        if (!$this->isInner($operation, $status, $state)) {
-            $events->tell($this->told($operation, $status, $began, $state));
-        }
-        return $status;
-    }
-
-    /** With the option reentrant: neither the first acquisition nor the last release. */
-    private function isInner(int $operation, int $status, int $stateBefore): bool
-    {
-        return match ($operation) {
-            \REDLOCK_ACQUIRE => $status === \REDLOCK_OK && $stateBefore === \REDLOCK_STATE_HELD,
-            \REDLOCK_RELEASE => \in_array($this->native->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_LOST], true),
-            default => false,
-        };
-    }
-
-    private function told(int $operation, int $status, int $began, int $state): ?Event\LockEvent
-    {
-        $sinceMs = static fn (int $at): int => \intdiv(\hrtime(true) - $at, 1000000);
-        if ($operation === \REDLOCK_ACQUIRE) {
-            if ($status !== \REDLOCK_OK) {
-                return new Event\NotAcquired($this->resource, \redlock_status_name($status), $this->message(),
-                    $sinceMs($began), $this->attempts());
-            }
-            $this->heldSince = \hrtime(true);
-            return new Event\Acquired($this->resource, $this->token(), $this->remainingMs(), $sinceMs($began),
-                $this->attempts(), $this->fence());
-        }
-        if ($operation === \REDLOCK_RELEASE) {
-            [$since, $this->heldSince] = [$this->heldSince, null];
-            $heldMs = $since === null ? null : $sinceMs($since);
-            return self::isReleased($status, $state) ? new Event\Released($this->resource, $heldMs) : null;
-        }
-        return $status === \REDLOCK_OK ? new Event\Extended($this->resource, $this->remainingMs()) : null;
-    }
-
-    private function fail(int $status): never
-    {
+    /** @param never ...$unknown */
+    public function with(
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): self {
         try {
-            $this->native->fail($status);
-        } catch (BusyException $busy) {
-            $busy->heldBy = $this->holder();
-            throw $busy;
-        } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
+            return $this->remade(Options::given(\get_defined_vars(), $unknown));
+        } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
     }
 
     /**
-     * The nodes are asked, of several resources about one after the other.
-     *
-     * @return ?array<string, int|string>
+     * @internal
+     * @param array<string, mixed> $options in place of its own, by the names of the table
+     * @param ?\Closure(Driver): Driver $drive
+     * @param ?class-string<Hold> $type
      */
-    private function holder(): ?array
+    public function remade(array $options, ?\Closure $drive = null, ?string $type = null): self
     {
-        $known = '';
-        $unknown = [$this->resource, ...$this->more];
-        $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
-        while ($known === '' && $unknown !== [] && ($leftMs = $untilMs - \intdiv(\hrtime(true), 1000000)) > 0) {
-            $native = $this->driver->lock(\array_shift($unknown), ['node_timeout_ms' => $leftMs]);
-            $this->driver->run($native, \REDLOCK_INSPECT, 0);
-            $known = $native->heldBy();
-        }
-        return $known === '' ? null : \json_decode($known, true);
+        $driver = $drive === null ? $this->driver : $drive($this->driver);
+        $other = new self($driver, [$this->resource, ...$this->more], $options + $this->given, $this->defaults,
+            $type ?? $this->type);
+        $other->holdsOfAll = $this->holdsOfAll;
+        return $other;
     }
 
-    private function setLease(string $method, int $operation, ?int $ttlMs): void
+    /** @internal Client::adopt() does. */
+    public function adopt(string $token): Hold
     {
-        self::refuseTtl($method, $ttlMs);
-        $status = $this->perform($operation, $ttlMs ?? 0);
-        if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
+        $hold = $this->begin(false);
+        $hold->adopt($token);
+        return $hold;
     }
 
-    private function take(string $method, ?int $waitMs): int
+    public function extend(?int $ttlMs = null): void
     {
-        self::refuseWait($method, 1, $waitMs);
-        if ($this->renewsForRun && !$this->isHeld()) {
-            $this->renewAsUsual();
-        }
-        return $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
+        $this->mine()->extend($ttlMs);
     }
 
-    /** @internal */
-    public static function refuseWait(string $method, int $argument, ?int $waitMs): void
+    public function expire(?int $ttlMs = null): void
     {
-        if ($waitMs !== null && $waitMs < -1) {
-            throw new \ValueError(
-                "$method(): Argument #$argument (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
-        }
+        $this->mine()->expire($ttlMs);
     }
 
-    /** @internal */
-    public static function refuseTtl(string $method, ?int $ttlMs): void
+    public function downgrade(?int $ttlMs = null): void
     {
-        if ($ttlMs !== null && $ttlMs < 1) {
-            throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
-        }
+        $this->mine()->downgrade($ttlMs);
     }
 
-    private function renewAsUsual(): void
+    public function release(): void
     {
-        $this->native->set('renew', $this->usualRenew);
-        $this->renewsForRun = false;
-    }
-
-    private function releaseAfterSuccess(mixed $result): void
-    {
-        $state = $this->native->state();
-        if ($state === \REDLOCK_STATE_FREE) {
-            $this->isGivenUp || throw $this->drained($result);
-            return; /* the body released or detached it */
-        }
+        $hold = $this->mine();
         try {
-            $status = $this->perform(\REDLOCK_RELEASE, 0);
-            if (!self::isReleased($status, $state)) {
-                $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
+            $hold->release();
+        } finally {
+            $this->forget($hold);
+        }
+    }
+
+    public function detach(): string
+    {
+        return $this->mine()->detach();
+    }
+
+    public function check(): void
+    {
+        $this->mine()->check();
+    }
+
+    public function remainingMs(): int
+    {
+        return $this->own()?->remainingMs() ?? 0;
+    }
+
+    public function isHeld(): bool
+    {
+        return $this->own()?->isHeld() ?? false;
+    }
+
+    public function isLost(): bool
+    {
+        return $this->own()?->isLost() ?? false;
+    }
+
+    public function isRenewed(): bool
+    {
+        return $this->own()?->isRenewed() ?? false;
+    }
+
+    public function fence(): ?int
+    {
+        return $this->mine()->fence();
+    }
+
+    public function slot(): ?int
+    {
+        return $this->mine()->slot();
+    }
+
+    public function token(): string
+    {
+        return $this->mine()->token();
+    }
+
+    public function attempts(): int
+    {
+        return $this->mine()->attempts();
+    }
+
+    public function votes(): array
+    {
+        return $this->mine()->votes();
+    }
+
+    public function message(): string
+    {
+        return $this->mine()->message();
+    }
+
+    private static function refuseWait(string $method, int $argument, int $waitMs): never
+    {
+        throw new \ValueError(
+            "$method(): Argument #$argument (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+    }
+
+    /** @internal The value of an option by the name of the table, as text. */
+    public function option(string $name): string
+    {
+        $this->checked ??= $this->handle();
+        return $this->checked->get($name);
+    }
+
+    private function handle(): Native\Lock|Handle
+    {
+        $native = $this->driver->handle($this->resource, $this->options);
+        foreach ($this->more as $another) {
+            $native->add($another);
+        }
+        return $native;
+    }
+
+    /** A hold that has acquired nothing yet. */
+    private function begin(bool $isBlock): Hold
+    {
+        $native = $this->checked ?? $this->handle();
+        $this->checked = null;
+        $isBlock && !isset($this->given['renew']) && $native->set('renew', 'true');
+        return new $this->type($this->driver, $native, $this->resource, $this->more);
+    }
+
+    /** The caller's hold again, with the option reentrant, or a new one; what was refused is what says why. */
+    private function take(?int $waitMs, bool $isBlock, ?int &$status): Hold
+    {
+        $owner = $this->driver->owner();
+        if ($this->holds !== []) {
+            $hold = $this->isReentrant ? $this->own($owner) : null;
+            if ($hold !== null && !$hold->isForked()) {
+                $status = $hold->take($waitMs ?? -2);
+                return $hold;
             }
-        } catch (\Throwable $failure) {
-            $isClosed = $failure instanceof LostException && $failure->reason === 'closed';
-            throw $isClosed ? $this->drained($result) : self::carrying($result, $failure);
+            $this->tidy($owner);
         }
+        $hold = $this->begin($isBlock);
+        $id = \spl_object_id($hold);
+        $this->waiting[$id] = \WeakReference::create($hold);
+        try {
+            $status = $hold->take($this->isStopped ? 0 : $waitMs ?? -2);
+        } finally {
+            unset($this->waiting[$id]);
+        }
+        if ($status === \REDLOCK_OK) {
+            $hold->owner = \WeakReference::create($owner);
+            $this->holds[$id] = $hold;
+            $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
+        }
+        return $hold;
     }
 
-    /** The error of the body leaves as it is, so what the release came to is only logged. */
-    private function releaseAfterFailure(): void
+    /** Takes off what has ended, and what its owner, who acquires an exclusive lock anew, has lost. */
+    private function tidy(object $owner): void
     {
-        $state = $this->native->state();
-        if ($state === \REDLOCK_STATE_FREE) {
-            return;
-        }
-        $status = $this->perform(\REDLOCK_RELEASE, 0);
-        if (!self::isReleased($status, $state)) {
-            $this->driver->events?->warn('redlock: {message}',
-                ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
-        }
-    }
-
-    /** A release that is cut short goes on inside the client: what was held has been released. */
-    private static function isReleased(int $status, int $stateBefore): bool
-    {
-        return $status === \REDLOCK_OK || $status === \REDLOCK_CANCELLED && $stateBefore !== \REDLOCK_STATE_LOST;
-    }
-
-    /** Whoever repeats what the body has done must be able to see that it was done. */
-    private static function carrying(mixed $result, \Throwable $failure): \Throwable
-    {
-        $own = $failure;
-        if (!$failure instanceof RedlockThrowable) {
-            for ($last = $failure; $last->getPrevious() !== null;) {
-                $last = $last->getPrevious();
+        foreach ($this->holds as $id => $hold) {
+            if (!$this->admitsSeveral && !$hold->hasEnded() && $hold->owner->get() === $owner && $hold->isLost()) {
+                $hold->giveUp();
             }
-            $own = new RedlockException('the body of run() had ended: what it returned is in $result');
-            $class = $last instanceof \Error ? \Error::class : \Exception::class;
-            (new \ReflectionProperty($class, 'previous'))->setValue($last, $own);
+            if ($hold->hasEnded() || \count($this->holds) > self::LOST_KEPT && $hold->isLost()) {
+                unset($this->holds[$id]);
+            }
         }
-        $own->result = $result;
-        return $failure;
     }
 
-    private function drained(mixed $result): LostException
+    private function forget(Hold $hold): void
     {
-        $lost = new LostException("\"$this->resource\": its client was drained while the body of run() ran");
-        [$lost->resource, $lost->result] = [$this->resource, $result];
-        return $lost;
+        if ($hold->hasEnded()) {
+            unset($this->holds[\spl_object_id($hold)]);
+        }
     }
 
-    private function refuseGenerator(\Generator $result): never
+    /** The newest hold of an owner, the caller, or the only one if its owner has ended; null without. */
+    private function own(?object $owner = null): ?Hold
     {
-        $refused = new InvalidOptionException("\"$this->resource\": the body of run() returned a generator, whose code "
-            . 'would run after the release: run through it inside the body, or take the lock inside the generator');
-        $refused->resource = $this->resource;
-        $refused->result = $result;
-        throw $refused;
+        $live = [];
+        $owner ??= $this->driver->owner();
+        for ($hold = \end($this->holds); $hold !== false; $hold = \prev($this->holds)) {
+            if (!$hold->hasEnded()) {
+                if ($hold->owner->get() === $owner) {
+                    return $hold;
+                }
+                $live[] = $hold;
+            }
+        }
+        if (\count($live) !== 1 || !Driver::isOver($live[0]->owner->get())) {
+            return null;
+        }
+        $live[0]->owner = \WeakReference::create($owner);
+        return $live[0];
+    }
+
+    private function mine(): Hold
+    {
+        $isHeld = static fn (Hold $hold): bool => $hold->isHeld();
+        return $this->own() ?? throw Hold::notHeld($this->resource, \array_filter($this->holds, $isHeld) === []
+            ? 'no hold of this object is the caller\'s'
+            : 'another Fiber or coroutine has it by this object; the hold that acquire() returned may act anywhere');
     }
 
     private function __clone()
@@ -401,13 +370,12 @@ final class Lock implements LockInterface
     /** @return array<string, mixed> */
     public function __debugInfo(): array
     {
-        return ['resource' => $this->resource, 'state' => self::STATES[$this->native->state()],
-            'remainingMs' => $this->remainingMs(), 'renewed' => $this->isRenewed(), 'token' => $this->token(),
-            'message' => $this->message()];
+        $states = \array_map(static fn (Hold $hold): string => $hold->__debugInfo()['state'], $this->holds);
+        return ['resource' => $this->resource, 'holds' => \implode(', ', $states)];
     }
 
     public function __serialize(): array
     {
-        throw new \LogicException('a Redlock\Lock can not be serialised: detach() it and adopt() its token elsewhere');
+        throw new \LogicException('a Redlock\Lock can not be serialised: make it anew in the other process');
     }
 }

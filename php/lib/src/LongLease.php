@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Redlock;
 
 /**
- * @internal A lock that is wanted for a time, and left to its TTL at the end of its process. For more than max_ttl_ms
+ * @internal A hold that is wanted for a time, and left to its TTL at the end of its process. For more than max_ttl_ms
  * it has a lease of max_ttl_ms that is renewed until the time or the process has ended; a process that ends first says
  * so.
  */
@@ -39,18 +39,18 @@ final class LongLease
         return ['ttl_ms' => $longestMs, 'renew' => true, 'max_hold_ms' => $holdMs > self::YEAR_MS ? -1 : (int) $holdMs];
     }
 
-    /** The lock goes on at the nodes until its TTL. */
-    public function leave(LockInterface $lock): void
+    /** The hold goes on at the nodes until its TTL. */
+    public function leave(HoldInterface $hold): void
     {
-        if (!$lock->isHeld()) {
+        if (!$hold->isHeld()) {
             return;
         }
         $wantedMs = $this->untilMs - self::nowMs();
-        $leftMs = $lock->remainingMs();
-        $isCutShort = $lock->isRenewed() && $wantedMs > $leftMs * self::DRIFT;
-        $lock->detach();
+        $leftMs = $hold->remainingMs();
+        $isCutShort = $hold->isRenewed() && $wantedMs > $leftMs * self::DRIFT;
+        $hold->detach();
         $isCutShort && EventLog::warnOf($this->client instanceof Client ? $this->client->events() : null,
-            $lock->resource(), \sprintf('ends in %.1f s, but was wanted %s: its process ends or has dropped it, and '
+            $hold->resource(), \sprintf('ends in %.1f s, but was wanted %s: its process ends or has dropped it, and '
                 . 'without one a lock lasts for max_ttl_ms at most', $leftMs / 1000,
                 \is_finite($wantedMs) ? \sprintf('for another %.1f s', $wantedMs / 1000) : 'without end'));
     }

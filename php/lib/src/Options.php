@@ -146,6 +146,11 @@ final class Options
         return $named;
     }
 
+    public static function isTrue(mixed $value): bool
+    {
+        return \filter_var($value, \FILTER_VALIDATE_BOOL);
+    }
+
     /** A text as a value of the same type as $like, which may also be a text such as "auto". */
     public static function typed(string $text, mixed $like): mixed
     {

@@ -193,8 +193,8 @@ namespace Redlock\Native {
         public function run(int $operation, int $arg, int $sliceMs): int {}
 
         /**
-         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE or _REMOVE, with | REDLOCK_AT_ONCE to send in
-         * this call;
+         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE, _REMOVE or _WHO, with | REDLOCK_AT_ONCE to send
+         * in this call;
          * Client::next() gives $waiter (not null) when it has ended. REDLOCK_OK or why not.
          */
         public function start(int $operation, int $arg, mixed $waiter): int {}
@@ -252,6 +252,9 @@ namespace Redlock\Native {
 
         /** The token of the holder that the verdict speaks of, escaped; "" if there is none. */
         public function holder(): string {}
+
+        /** Asks who holds it, for heldBy() and the message of an acquisition that was refused; blocks. A status. */
+        public function who(int $limitMs): int {}
 
         /** The client that holds it, as JSON: client_name, host, pid, held_ms; "" if that is not known. */
         public function heldBy(): string {}

@@ -14,7 +14,7 @@ use Redlock\Event\NotAcquired;
 use Redlock\Event\Released;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
-use Redlock\Lock;
+use Redlock\Hold;
 
 /** The events that a PSR-14 dispatcher gets. */
 final class EventsTest extends NodesTestCase
@@ -22,8 +22,7 @@ final class EventsTest extends NodesTestCase
     public function testTheLifeOfALockIsTold(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
-        $lock = $client->lock('orders:42', fence: true);
-        $lock->acquire();
+        $lock = $client->lock('orders:42', fence: true)->acquire();
         $lock->extend();
         $lock->release();
         $this->assertSame(['Acquired', 'Extended', 'Released'], $heard->names());
@@ -46,7 +45,7 @@ final class EventsTest extends NodesTestCase
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
         $lock = $client->lock('tree', reentrant: true);
-        $lock->run(static fn (Lock $again): mixed => $again->run(static fn (): bool => $again->tryAcquire()));
+        $lock->run(static fn (): mixed => $lock->run(static fn (): Hold|false => $lock->tryAcquire()));
         $this->assertSame(['Acquired'], $heard->names(), 'one section has not ended');
         $lock->release();
         $this->assertSame(['Acquired', 'Released'], $heard->names());
@@ -91,7 +90,7 @@ final class EventsTest extends NodesTestCase
         $client = $this->client(dispatcher: $heard = new Dispatcher());
         $lock = $client->lock('r', ...LockTest::SHORT, renew: false);
         try {
-            $lock->run(static function (Lock $lock): void {
+            $lock->run(static function (Hold $lock): void {
                 Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
             });
             $this->fail('the loss is not told');

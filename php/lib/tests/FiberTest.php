@@ -7,6 +7,7 @@ namespace Redlock\Tests;
 use Redlock\Client;
 use Redlock\Exception\CancelledException;
 use Redlock\Exception\InFlightException;
+use Redlock\Hold;
 use Redlock\Lock;
 
 final class FiberTest extends NodesTestCase
@@ -30,7 +31,7 @@ final class FiberTest extends NodesTestCase
         $tasks = [];
         for ($i = 0; $i < 64; $i++) {
             $tasks[] = static fn () => $client->lock("resource:$i")->run(
-                static fn (Lock $lock): bool => $lock->isHeld());
+                static fn (Hold $lock): bool => $lock->isHeld());
         }
         $this->assertSame(\array_fill(0, 64, true), $this->loop->run($tasks));
         $client->status('resource:0'); /* the locks waited for a majority only, this is for all */
@@ -73,7 +74,7 @@ final class FiberTest extends NodesTestCase
         \gc_collect_cycles();
         $holder->release();
         $this->assertNothingIsLeft();
-        $this->assertTrue($client->lock('destroyed')->tryAcquire());
+        $this->assertNotFalse($client->lock('destroyed')->tryAcquire());
     }
 
     public function testAnotherFiberEndsAWait(): void
@@ -124,12 +125,12 @@ final class FiberTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testTwoFibersInOneLockAreRefused(): void
+    public function testTwoFibersInOneHoldAreRefused(): void
     {
-        $lock = $this->fiberClient()->lock('shared object');
+        $hold = $this->fiberClient()->lock('shared object')->acquire();
         $this->expectException(InFlightException::class);
-        $this->expectExceptionMessage('"shared object": another Fiber, coroutine or signal handler is using this Lock');
-        $this->loop->run([static fn () => $lock->acquire(), static fn () => $lock->acquire()]);
+        $this->expectExceptionMessage('"shared object": another Fiber, coroutine or signal handler is using this hold');
+        $this->loop->run([static fn () => $hold->extend(), static fn () => $hold->extend()]);
     }
 
     public function testADrainWhileALockIsReleasedIsNoFailure(): void
@@ -162,21 +163,18 @@ final class FiberTest extends NodesTestCase
     public function testWhatIsInFlightIsCounted(): void
     {
         $client = $this->fiberClient();
-        $holder = $client->lock('counted');
-        $holder->acquire();
+        $hold = $client->lock('counted')->acquire();
         $this->assertSame(0, $client->inFlight());
         $this->loop->run([
             static fn () => $client->lock('counted')->acquire(),
-            function () use ($client, $holder): void {
+            function () use ($client, $hold): void {
                 $this->assertSame(1, $client->inFlight());
-                $holder->release();
+                $hold->release();
             },
         ]);
         $this->assertSame(0, $client->inFlight());
-        $client->lock('counted:body', ...LockTest::SHORT, renew: false)->run(function (Lock $lock) use ($client): void {
-            Wait::until($lock->isLost(...), 'the lease to end');
+        $client->lock('counted:body')->run(function () use ($client): void {
             $this->assertSame(1, $client->inFlight());
-            $lock->acquire(0);
         });
         $this->assertSame(0, $client->inFlight());
     }
@@ -254,8 +252,7 @@ final class FiberTest extends NodesTestCase
     public function testASignalHandlerRunsWhileFibersWait(): void
     {
         $client = $this->fiberClient();
-        $holder = $client->lock('signal');
-        $holder->acquire();
+        $holder = $client->lock('signal')->acquire();
         $child = \proc_open(['sh', '-c', 'read line; kill -USR1 $PPID'], [['pipe', 'r']], $pipes);
         $handled = 0;
         \pcntl_async_signals(true);

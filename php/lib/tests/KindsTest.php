@@ -6,6 +6,7 @@ namespace Redlock\Tests;
 
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
+use Redlock\Hold;
 use Redlock\Lock;
 use Redlock\Verdict;
 
@@ -34,13 +35,11 @@ final class KindsTest extends NodesTestCase
 
     public function testAWriterGoesOnAsAReader(): void
     {
-        $lock = $this->client()->lock('report');
-        $lock->acquire();
+        $lock = $this->client()->lock('report')->acquire();
         $this->assertFalse($lock->isShared());
         $reader = $this->client(clientName: 'reader')->lock('report', shared: true);
         $this->assertFalse($reader->tryAcquire());
-        $lock->set('shared', true);
-        $lock->extend();
+        $lock->downgrade();
         $this->assertTrue($lock->isHeld() && $lock->isShared());
         $reader->acquire();
         $lock->release();
@@ -53,14 +52,13 @@ final class KindsTest extends NodesTestCase
     {
         $client = $this->client();
         $permits = [$client->lock('gpu', permits: 2), $client->lockFromArray('gpu', ['permits' => 2])];
-        $this->assertNull($permits[0]->slot());
-        $both = function (Lock $one, Lock $two) use ($client): array {
+        $both = function (Hold $one, Hold $two) use ($client): array {
             $this->assertFalse($client->lock('gpu', permits: 2)->tryAcquire());
             $one->extend();
             return [$one->slot(), $two->slot()];
         };
         $slots = $permits[0]->run(
-            fn (Lock $one): array => $permits[1]->run(fn (Lock $two): array => $both($one, $two)));
+            fn (Hold $one): array => $permits[1]->run(fn (Hold $two): array => $both($one, $two)));
         \sort($slots);
         $this->assertSame([0, 1], $slots);
         $chosen = $client->lock('gpu', permits: 2, slot: 1);
@@ -113,9 +111,9 @@ final class KindsTest extends NodesTestCase
     {
         $client = $this->client();
         $lock = $client->lock('tree', reentrant: true);
-        $lock->acquire();
-        $this->assertTrue($lock->tryAcquire());
-        $seen = $lock->run(static fn (Lock $again): array => [$again === $lock, $again->run(static fn (): int => 7)]);
+        $hold = $lock->acquire();
+        $this->assertSame($hold, $lock->tryAcquire());
+        $seen = $lock->run(static fn (Hold $again): array => [$again === $hold, $lock->run(static fn (): int => 7)]);
         $this->assertSame([true, 7], $seen);
         try {
             $lock->run(static fn () => throw new \DomainException('mine'));

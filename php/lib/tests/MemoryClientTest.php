@@ -12,6 +12,7 @@ use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\NotHeldException;
+use Redlock\Hold;
 use Redlock\LockInterface;
 use Redlock\Testing\MemoryClient;
 use Redlock\Verdict;
@@ -40,7 +41,7 @@ final class MemoryClientTest extends TestCase
         }
         $this->assertTrue($this->client->status('orders:42')->isHeld());
         $first->release();
-        $this->assertTrue($second->tryAcquire());
+        $this->assertNotFalse($second->tryAcquire());
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $second->token());
     }
 
@@ -48,7 +49,7 @@ final class MemoryClientTest extends TestCase
     {
         $lock = $this->client->lock('tree', reentrant: true);
         $lock->acquire();
-        $lock->run(fn () => $this->assertTrue($lock->tryAcquire()));
+        $lock->run(fn () => $this->assertNotFalse($lock->tryAcquire()));
         $lock->release();
         $this->assertTrue($this->client->status('tree')->isHeld());
         $lock->release();
@@ -73,7 +74,7 @@ final class MemoryClientTest extends TestCase
         $first->acquire();
         $second = $this->client->lock('orders:42');
         $this->assertFalse($second->tryAcquire(499));
-        $this->assertTrue($second->tryAcquire(1));
+        $this->assertNotFalse($second->tryAcquire(1));
         $adopted = $this->client->adopt('orders:42', $second->detach(), ttlMs: 1700, renew: true);
         $adopted->extend();
         $this->assertTrue($adopted->isRenewed());
@@ -118,7 +119,7 @@ final class MemoryClientTest extends TestCase
 
     public function testRunRenewsAndReleases(): void
     {
-        $result = $this->client->lock('job')->run(function (LockInterface $lock): string {
+        $result = $this->client->lock('job')->run(function (Hold $lock): string {
             $this->client->pass(60000);
             $this->assertTrue($lock->isHeld() && $lock->isRenewed());
             return 'done';
@@ -135,7 +136,7 @@ final class MemoryClientTest extends TestCase
     public function testALossCanBeMade(): void
     {
         try {
-            $this->client->lock('job')->run(function (LockInterface $lock): int {
+            $this->client->lock('job')->run(function (Hold $lock): int {
                 $this->client->lose('job');
                 $this->assertTrue($lock->isLost());
                 return 42;
@@ -226,9 +227,12 @@ final class MemoryClientTest extends TestCase
             'a wait' => [static fn (ClientInterface $c) => $c->lock('x')->acquire(-5)],
             'a wait that is tried' => [static fn (ClientInterface $c) => $c->lock('x')->tryAcquire(-5)],
             'a wait of run()' => [static fn (ClientInterface $c) => $c->lock('x')->run(static fn () => 1, -5)],
-            'an unknown option' => [static fn (ClientInterface $c) => $c->lock('x')->set('nosuch', 1)],
-            'a value that is set' => [static fn (ClientInterface $c) => $c->lock('x')->set('ttl_ms', 5)],
-            'an extension' => [static fn (ClientInterface $c) => $c->lock('x')->extend(0)],
+            'an unknown option' => [static fn (ClientInterface $c) => $c->lock('x')->with(nosuch: 1)],
+            'another value' => [static fn (ClientInterface $c) => $c->lock('x')->with(ttlMs: 5)],
+            'an extension' => [static fn (ClientInterface $c) => $c->adopt('x', \str_repeat('a', 40))->extend(0)],
+            'several with permits' => [static fn (ClientInterface $c) => $c->lock(['x', 'y'], permits: 2)->acquire(0)],
+            'readers of permits' => [static fn (ClientInterface $c)
+                => $c->lock('x', permits: 2, shared: true)->acquire(0)],
             'a default' => [static fn (ClientInterface $c) => $c instanceof Client
                 ? Client::fromArray(['nodes' => 'redis://a', 'max_ttl_ms' => 5])
                 : new MemoryClient(['max_ttl_ms' => 5])],
@@ -237,7 +241,7 @@ final class MemoryClientTest extends TestCase
 
     public function testWhatIsHeldIsNotExtendedByMoreThanNodesAllow(): void
     {
-        $this->client->lock('job')->run(function (LockInterface $lock): void {
+        $this->client->lock('job')->run(function (Hold $lock): void {
             foreach ([$lock->extend(...), $lock->expire(...)] as $call) {
                 try {
                     $call(60000);
@@ -248,27 +252,36 @@ final class MemoryClientTest extends TestCase
             }
         });
         $long = new MemoryClient(['max_ttl' => '2m', 'ttl' => '1m']);
-        $this->assertTrue($long->lock('job')->tryAcquire());
+        $this->assertNotFalse($long->lock('job')->tryAcquire());
         $this->assertTrue($long->status('job')->isFree(), 'the object has gone');
     }
 
-    public function testKindsThatAreNotInMemoryAreRefusedAsDefaultsToo(): void
+    public function testKindsAreAsOnNodes(): void
     {
-        $this->assertNull($this->client->lock('gpu', permits: 1)->slot());
-        $refused = ['permits is 2; allowed in memory: 1' => [fn () => $this->client->lock('gpu', permits: 2),
-            static fn () => (new MemoryClient(['permits' => 2]))->lock('gpu')],
-            'shared is true; allowed in memory: false' => [fn () => $this->client->lock('gpu', shared: true),
-                static fn () => (new MemoryClient(['shared' => true]))->lock('gpu')]];
-        foreach ($refused as $words => $calls) {
-            foreach ($calls as $call) {
-                try {
-                    $call();
-                    $this->fail("not refused: $words");
-                } catch (InvalidOptionException $wrong) {
-                    $this->assertSame($words, $wrong->getMessage());
-                }
-            }
-        }
+        $gpu = $this->client->lock('gpu', permits: 2);
+        [$one, $two] = [$gpu->acquire(), $gpu->acquire()];
+        $this->assertSame([0, 1, false], [$one->slot(), $two->slot(), $gpu->tryAcquire()]);
+        $this->assertFalse($this->client->lock('gpu')->tryAcquire(), 'a plain lock takes the first permit');
+        $one->release();
+        $this->assertSame(0, $gpu->acquire()->slot());
+        $reader = $this->client->lock('report', shared: true);
+        [$one, $two] = [$reader->acquire(), $reader->acquire()];
+        $this->assertSame(Verdict::Shared, $this->client->status('report')->verdict);
+        $this->assertFalse($this->client->lock('report')->tryAcquire());
+        $one->release();
+        $two->release();
+        $writer = $this->client->lock('report')->acquire();
+        $this->assertFalse($reader->tryAcquire());
+        $writer->downgrade();
+        $this->assertNotFalse($reader->tryAcquire());
+        $both = $this->client->lock(['a', 'b'])->acquire();
+        $this->assertFalse($this->client->lock(['b', 'c'])->tryAcquire());
+        $this->assertTrue($this->client->status('c')->isFree());
+        $both->release();
+        $this->assertNotFalse($this->client->lock(['b', 'c'])->tryAcquire());
+        $defaults = new MemoryClient(['permits' => 2]);
+        $held = $defaults->lock('gpu')->acquire();
+        $this->assertSame([0, 1], [$held->slot(), $defaults->lock('gpu')->acquire()->slot()]);
     }
 
     public function testTheInterfacesCanBeMocked(): void

@@ -8,10 +8,9 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
-use Redlock\LockInterface;
+use Redlock\Hold;
 use Redlock\OpenTelemetry\Metrics;
 use Redlock\OpenTelemetry\TracedClient;
-use Redlock\OpenTelemetry\TracedLock;
 use Redlock\Testing\MemoryClient;
 use Redlock\Tests\Telemetry\Backend;
 
@@ -39,7 +38,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $client = $this->traced();
         $lock = $client->lock('orders:42', ttlMs: 20000, fence: true);
         $fence = $this->backend->in('request', fn (): ?int => $lock->run(
-            fn (TracedLock $lock): ?int => $this->backend->in('work', static function () use ($lock): ?int {
+            fn (Hold $lock): ?int => $this->backend->in('work', static function () use ($lock): ?int {
                 $lock->extend(21000);
                 return $lock->fence();
             }),
@@ -73,8 +72,7 @@ final class OpenTelemetryTest extends NodesTestCase
 
     public function testPlainCallsHaveSpansWithoutAHold(): void
     {
-        $lock = $this->traced('orders')->lock("r\xff");
-        $lock->set('ttl_ms', '12000');
+        $lock = $this->traced('orders')->lock("r\xff")->with(ttlMs: 12000);
         $lock->acquire(-1);
         $lock->expire(10000);
         $lock->release();
@@ -129,7 +127,7 @@ final class OpenTelemetryTest extends NodesTestCase
     {
         $lock = $this->traced()->lock('r', ...LockTest::SHORT, renew: false);
         try {
-            $lock->run(static function (LockInterface $lock): void {
+            $lock->run(static function (Hold $lock): void {
                 Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
             });
             $this->fail('the loss is not told');
@@ -157,7 +155,7 @@ final class OpenTelemetryTest extends NodesTestCase
         foreach ([false, true] as $isLost) {
             $lock = $client->lock('r', ...($isLost ? LockTest::SHORT + ['renew' => false] : []));
             try {
-                $lock->run(static function (LockInterface $lock) use ($isLost): void {
+                $lock->run(static function (Hold $lock) use ($isLost): void {
                     $isLost && Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
                     throw new \DomainException('mine');
                 });
@@ -168,7 +166,7 @@ final class OpenTelemetryTest extends NodesTestCase
             $this->assertSame(['redlock.acquire', 'redlock.hold', 'redlock.release'], \array_column($spans, 'name'));
             $events = \array_column($spans[1]['events'], 0);
             $this->assertSame($isLost ? ['exception', 'redlock.lost'] : ['exception'], $events);
-            $this->assertSame(['Error', 'Unset'], [$spans[1]['status'], $spans[2]['status']]);
+            $this->assertSame(['Error', $isLost ? 'Error' : 'Unset'], [$spans[1]['status'], $spans[2]['status']]);
         }
         $this->assertSame(1, $this->backend->in('after', static fn (): int => 1));
         $this->assertNull($this->backend->spans()[6]['parent']);
@@ -177,7 +175,7 @@ final class OpenTelemetryTest extends NodesTestCase
 
     public function testABodyThatReleasesHasOneRelease(): void
     {
-        $this->traced()->lock('r')->run(static fn (LockInterface $lock) => $lock->release());
+        $this->traced()->lock('r')->run(static fn (Hold $lock) => $lock->release());
         $this->assertSame(['acquire', 'hold', 'release'], $this->backend->names());
         $this->assertNothingIsLeft();
     }
@@ -206,7 +204,7 @@ final class OpenTelemetryTest extends NodesTestCase
     public function testAPermitHasItsSlot(): void
     {
         $permit = $this->traced()->lock('gpu', permits: 2, slot: 1);
-        $this->assertSame(1, $permit->run(static fn (LockInterface $held): ?int => $held->slot()));
+        $this->assertSame(1, $permit->run(static fn (Hold $held): ?int => $held->slot()));
     }
 
     public function testLocksInMemoryHaveSpans(): void
@@ -222,7 +220,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $before = \ini_set('error_log', $file);
         $this->backend->breakTracer();
         try {
-            $this->assertSame(1, $this->traced()->lock('r')->run(function (LockInterface $lock): int {
+            $this->assertSame(1, $this->traced()->lock('r')->run(function (Hold $lock): int {
                 $this->assertTrue($lock->isHeld());
                 return 1;
             }));

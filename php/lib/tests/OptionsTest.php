@@ -205,7 +205,8 @@ final class OptionsTest extends TestCase
         $this->assertRefused(\ValueError::class, '/\$waitMs.*-5 given/', fn () => $lock->acquire(-5));
         $this->assertInvalid('/^waitMs is 9223372036854775807; allowed: 0 to 31536000000, or -1 for no limit$/',
             fn () => $lock->acquire(\PHP_INT_MAX));
-        $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', fn () => $lock->extend(0));
+        $hold = $client->adopt('x', \str_repeat('a', 40));
+        $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', fn () => $hold->extend(0));
         $this->assertInvalid('/resource/', fn () => $client->lock(''));
         $this->assertInvalid('/keyPrefix is an option of the client/', fn () => $client->lock('x', keyPrefix: 'y'));
     }

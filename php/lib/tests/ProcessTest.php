@@ -54,7 +54,8 @@ final class ProcessTest extends NodesTestCase
     public function testWithoutALoggerTheWarningGoesToPhpsLog(): void
     {
         $output = $this->php(self::connecting('$argv[1]') . '$lock = $client->lock("mine"); $lock->acquire();'
-            . 'var_dump($client->lock("mine")->tryAcquire(4000));', self::cluster()->urls(), $this->logOption());
+            . 'var_dump($client->lock("mine")->tryAcquire(4000) !== false);', self::cluster()->urls(),
+            $this->logOption());
         $this->assertStringContainsString('bool(false)', $output);
         $words = 'redlock: "mine" waits for a lock that this process itself holds';
         $this->assertSame(\PHP_ZTS ? 0 : 1, \substr_count($this->logged(), $words));
@@ -101,7 +102,7 @@ final class ProcessTest extends NodesTestCase
     /** @dataProvider endings */
     public function testWhatIsHeldAtTheEndOfAScriptIsReleased(string $ending): void
     {
-        $script = self::connecting('$argv[1]') . '$l = $client->lock("exit"); $l->acquire(); echo $l->token(); '
+        $script = self::connecting('$argv[1]') . '$l = $client->lock("exit")->acquire(); echo $l->token(); '
             . $ending;
         $output = $this->php($script, self::cluster()->urls());
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}/', $output);
@@ -117,6 +118,15 @@ final class ProcessTest extends NodesTestCase
             'fatal error' => ['undefined_function();'],
             'out of memory' => ['ini_set("memory_limit", "8M"); $x = str_repeat("x", 100000000);'],
             'in a function' => ['function f($l) { exit; } f($l);'],
+            'in a body' => ['$client->lock("body")->run(fn () => exit(3));'],
+            'out of memory in a body' => ['ini_set("memory_limit", "8M");'
+                . '$client->lock("body")->run(fn () => str_repeat("x", 100000000));'],
+            'by a destructor' => ['class D { public $h; function __destruct() { $this->h->release(); } }'
+                . '$d = new D(); $d->h = $client->lock("body")->acquire(); unset($client);'],
+            'by a destructor in a body' => ['class D { public $h; function __destruct() { $this->h->release(); } }'
+                . '$d = new D(); $client->lock("body")->run(function ($h) use ($d) { $d->h = $h; exit; });'],
+            'of a Fiber in a body' => ['$f = new Fiber(fn () => $client->lock("body")->run(fn () => Fiber::suspend()));'
+                . '$f->start(); exit;'],
         ];
     }
 

@@ -7,13 +7,16 @@ namespace Redlock\Tests;
 use Redlock\Client;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\CancelledException;
-use Redlock\Lock;
+use Redlock\Exception\LostException;
+use Redlock\Hold;
 use Redlock\Native;
 use Swoole\Coroutine;
 use Swoole\Event;
 
 final class SwooleTest extends NodesTestCase
 {
+    private const HOOKS = 0x7fffffff; /* SWOOLE_HOOK_ALL without curl */
+
     protected function setUp(): void
     {
         if (!\extension_loaded('swoole')) {
@@ -49,7 +52,7 @@ final class SwooleTest extends NodesTestCase
         $this->inCoroutine(static function () use ($client, &$held): void {
             for ($i = 0; $i < 200; $i++) {
                 Coroutine::create(static function () use ($client, $i, &$held): void {
-                    $held += $client->lock("resource:$i")->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+                    $held += $client->lock("resource:$i")->run(static fn (Hold $lock): int => (int) $lock->isHeld());
                 });
             }
         });
@@ -92,6 +95,79 @@ final class SwooleTest extends NodesTestCase
         });
         $this->assertSame(1, $most);
         $this->assertGreaterThan(10, $ticks);
+    }
+
+    /** @dataProvider kinds */
+    public function testAServiceThatTwoCoroutinesCallExcludesThem(bool $isReentrant, int $hooks): void
+    {
+        $lock = $this->client()->lock('stock', reentrant: $isReentrant);
+        $inside = $most = $calls = 0;
+        $before = Coroutine::getOptions()['hook_flags'] ?? 0;
+        Coroutine::set(['hook_flags' => $hooks]);
+        $this->inCoroutine(static function () use ($lock, $isReentrant, &$inside, &$most, &$calls): void {
+            $body = static function () use (&$inside, &$most, &$calls): void {
+                $most = \max($most, ++$inside);
+                Coroutine::sleep(0.002);
+                $inside--;
+                $calls++;
+            };
+            for ($i = 0; $i < 8; $i++) {
+                Coroutine::create(static fn (): mixed => $lock->run(
+                    static fn (): mixed => $isReentrant ? $lock->run($body) : $body()));
+            }
+        });
+        Coroutine::set(['hook_flags' => $before]);
+        $this->assertSame([1, 8], [$most, $calls]);
+        $this->assertNothingIsLeft();
+    }
+
+    public static function kinds(): array
+    {
+        return ['plain' => [false, 0], 'reentrant' => [true, 0], 'plain, hooks' => [false, self::HOOKS],
+            'reentrant, hooks' => [true, self::HOOKS]];
+    }
+
+    public function testALateCoroutineIsNotItsSuccessor(): void
+    {
+        $lock = $this->client()->lock('account', ttlMs: 1000, nodeTimeoutMs: 200, renew: false, fence: true);
+        $seen = new \stdClass();
+        $seen->next = $seen->late = null;
+        $this->inCoroutine(static function () use ($lock, $seen): void {
+            Coroutine::create(static function () use ($lock, $seen): void {
+                try {
+                    $lock->run(static function (Hold $hold) use ($seen): void {
+                        $fence = $hold->fence();
+                        self::waitUntil(static fn (): bool => $seen->next !== null, 'the successor');
+                        $seen->told = [$hold->isLost(), $hold->fence() === $fence];
+                    });
+                } catch (LostException $lost) {
+                    $seen->late = $lost;
+                }
+            });
+            $seen->next = $lock->acquire();
+            $seen->next->extend(20000);
+            self::waitUntil(static fn (): bool => $seen->late !== null, 'the late one');
+        });
+        $this->assertSame([true, true], $seen->told);
+        $this->assertTrue($seen->next->isHeld());
+        $this->assertSame($seen->next->token(), $this->client()->status('account')->token);
+    }
+
+    /** The numbers of coroutines come again. */
+    public function testACoroutineOwnsNothingOfOneThatHasEnded(): void
+    {
+        $lock = $this->client()->lock('number', permits: 3);
+        $holds = [$lock->acquire()];
+        $this->inCoroutine(function () use ($lock, &$holds): void {
+            Coroutine::create(static function () use ($lock, &$holds): void {
+                $holds[] = $lock->acquire();
+            });
+            self::waitUntil(static function () use (&$holds): bool {
+                return isset($holds[1]);
+            }, 'the first');
+            Coroutine::create(fn () => $this->assertFalse($lock->isHeld()));
+        });
+        $this->assertTrue($holds[0]->isHeld() && $holds[1]->isHeld());
     }
 
     /** Nobody would wake a coroutine that waits for it. */
@@ -200,8 +276,7 @@ final class SwooleTest extends NodesTestCase
         $client = $this->client(nodeTimeoutMs: 2000);
         $nodes = self::cluster()->nodes;
         $this->inCoroutine(static function () use ($client, $nodes, $throw): void {
-            $lock = $client->lock('release');
-            $lock->acquire();
+            $lock = $client->lock('release')->acquire();
             \array_map(static fn (Node $node) => $node->stop(), \array_slice($nodes, 0, 3));
             $cid = Coroutine::create(static function () use ($lock): void {
                 try {
@@ -294,7 +369,7 @@ final class SwooleTest extends NodesTestCase
             Coroutine\run(static function () use ($client, &$held): void {
                 for ($i = 0; $i < 3; $i++) {
                     Coroutine::create(static function () use ($client, &$held): void {
-                        $held += $client->lock('none')->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+                        $held += $client->lock('none')->run(static fn (Hold $lock): int => (int) $lock->isHeld());
                     });
                 }
             });
@@ -316,7 +391,7 @@ final class SwooleTest extends NodesTestCase
                 } catch (\Throwable $seen) {
                 }
             });
-            self::grantBeforeAnybodyIsWoken($client, $lock);
+            self::grantBeforeAnybodyIsWoken($client);
             Coroutine::cancel($cid, $throw);
         });
         $this->assertInstanceOf($throw ? Coroutine\CanceledException::class : CancelledException::class, $seen);
@@ -325,10 +400,10 @@ final class SwooleTest extends NodesTestCase
     }
 
     /** No coroutine runs meanwhile: Swoole's loop does not turn. */
-    private static function grantBeforeAnybodyIsWoken(Client $client, Lock $lock): void
+    private static function grantBeforeAnybodyIsWoken(Client $client): void
     {
         $native = (static fn (Client $client): Native\Client => $client->native)->bindTo(null, Client::class)($client);
-        for ($end = \microtime(true) + 30; !$lock->isHeld();) {
+        for ($end = \microtime(true) + 30; $client->describe()['held'] === 0;) {
             $native->process();
             \microtime(true) < $end || throw new \RuntimeException('the nodes did not grant');
         }
@@ -365,13 +440,19 @@ final class SwooleTest extends NodesTestCase
         $ended = null;
         $this->inCoroutine(static function () use ($client, &$ended, $throw): void {
             $lock = $client->lock('finally');
-            $cid = Coroutine::create(static function () use ($lock): void {
+            $isIn = false;
+            $cid = Coroutine::create(static function () use ($lock, &$isIn): void {
                 try {
-                    $lock->run(static fn () => Coroutine::sleep(30));
+                    $lock->run(static function () use (&$isIn): void {
+                        $isIn = true;
+                        Coroutine::sleep(30);
+                    });
                 } catch (Coroutine\CanceledException) {
                 }
             });
-            self::waitUntil($lock->isHeld(...), 'the lock to be held');
+            self::waitUntil(static function () use (&$isIn): bool {
+                return $isIn;
+            }, 'the lock to be held');
             Coroutine::cancel($cid, $throw);
             $ended = !Coroutine::exists($cid);
         });
@@ -382,7 +463,7 @@ final class SwooleTest extends NodesTestCase
     /** @dataProvider cancels */
     public function testCancelAtReleaseSaysWhatIsKnownHere(bool $throw): void
     {
-        [$lock, $seen] = $this->cancelledAt(static fn (Lock $lock) => $lock->release(), $throw);
+        [$lock, $seen] = $this->cancelledAt(static fn (Hold $lock) => $lock->release(), $throw);
         $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class, $seen) : $this->assertNull($seen);
         $this->assertFalse($lock->isHeld());
         $this->assertNothingIsLeft();
@@ -391,18 +472,17 @@ final class SwooleTest extends NodesTestCase
     /** @dataProvider cancels */
     public function testCancelAtExtendLeavesTheLockHeld(bool $throw): void
     {
-        [$lock, $seen] = $this->cancelledAt(static fn (Lock $lock) => $lock->extend(), $throw);
+        [$lock, $seen] = $this->cancelledAt(static fn (Hold $lock) => $lock->extend(), $throw);
         $this->assertInstanceOf($throw ? Coroutine\CanceledException::class : CancelledException::class, $seen);
         $this->assertTrue($lock->isHeld());
         $lock->release();
         $this->assertNothingIsLeft();
     }
 
-    /** @return array{Lock, ?\Throwable} a lock, and what its operation threw when it was cancelled in mid-flight */
+    /** @return array{Hold, ?\Throwable} a hold, and what its operation threw when it was cancelled in mid-flight */
     private function cancelledAt(\Closure $operation, bool $throw): array
     {
-        $lock = $this->client()->lock('cancelled');
-        $lock->acquire();
+        $lock = $this->client()->lock('cancelled')->acquire();
         $nodes = self::cluster()->nodes;
         $seen = null;
         $this->inCoroutine(static function () use ($lock, $nodes, $operation, &$seen, $throw): void {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Exception\BusyException;
-use Redlock\Lock;
+use Redlock\Hold;
 use Swow\Coroutine;
 
 final class SwowTest extends NodesTestCase
@@ -25,7 +25,7 @@ final class SwowTest extends NodesTestCase
         $held = 0;
         for ($i = 0; $i < 50; $i++) {
             Coroutine::run(static function () use ($client, $i, &$held): void {
-                $held += $client->lock("resource:$i")->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+                $held += $client->lock("resource:$i")->run(static fn (Hold $lock): int => (int) $lock->isHeld());
             });
         }
         Wait::until(static function () use (&$held): bool {
@@ -69,7 +69,7 @@ final class SwowTest extends NodesTestCase
         Wait::until(static fn (): bool => $client->inFlight() === 0, 'the waiter to end');
         $holder->release();
         $this->assertNothingIsLeft();
-        $this->assertTrue($client->lock('killed')->tryAcquire());
+        $this->assertNotFalse($client->lock('killed')->tryAcquire());
     }
 
     public function testACancelWakesNoKilledWaiter(): void
@@ -94,7 +94,7 @@ final class SwowTest extends NodesTestCase
     {
         $client = $this->client();
         $holders = [$client->lock('killed'), $client->lock('other')];
-        \array_map(static fn (Lock $lock) => $lock->acquire(), $holders);
+        \array_map(static fn (Hold $lock) => $lock->acquire(), $holders);
         $kept = $client->lock('killed');
         $waiter = Coroutine::run(static fn () => $kept->acquire(-1));
         $isWoken = false;

@@ -59,7 +59,7 @@ final class ThreadBodies
     public static function keep(array $config): bool
     {
         $GLOBALS['lock'] = Client::fromArray($config)->lock('kept', renew: true);
-        return $GLOBALS['lock']->tryAcquire();
+        return $GLOBALS['lock']->tryAcquire() !== false;
     }
 
     /** Holds a lock until asked to end; returns whether it still had it then. */
@@ -76,6 +76,6 @@ final class ThreadBodies
 
     public static function take(Client $client): bool
     {
-        return $client->lock('x')->tryAcquire();
+        return $client->lock('x')->tryAcquire() !== false;
     }
 }

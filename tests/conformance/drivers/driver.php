@@ -11,7 +11,9 @@
 declare(strict_types=1);
 
 use Redlock\Client;
+use Redlock\Exception\ForkedException;
 use Redlock\Exception\RedlockThrowable;
+use Redlock\Hold;
 use Redlock\Lock;
 use Redlock\Loop\RevoltLoop;
 use Redlock\Tests\StreamSelectLoop;
@@ -38,6 +40,75 @@ final class Interrupted extends Exception
 {
 }
 
+/** What the suite calls a lock: the holds of one holder, one after the other. */
+final class Holder
+{
+    /** Of the last call, if it was refused. */
+    public ?RedlockThrowable $refusal = null;
+    private bool $isOver = false;
+
+    public function __construct(private readonly Lock $lock, private ?Hold $hold = null)
+    {
+    }
+
+    /** What acquires, or tries to. */
+    public function take(int $waitMs): string
+    {
+        $hold = $waitMs === 0 ? $this->lock->tryAcquire() : $this->lock->acquire($waitMs === -2 ? null : $waitMs);
+        if ($hold === false) {
+            $this->refusal = $this->lock->refused();
+            return 'BUSY';
+        }
+        $this->hold = $hold;
+        $this->isOver = false;
+        return 'OK';
+    }
+
+    public function run(Closure $body): void
+    {
+        $this->lock->run(function (Hold $hold) use ($body): void {
+            [$this->hold, $this->isOver] = [$hold, false];
+            $body();
+        });
+    }
+
+    /** The hold until its release; then the lock, which refuses. */
+    public function acting(): Hold|Lock
+    {
+        return $this->isOver || $this->hold === null ? $this->lock : $this->hold;
+    }
+
+    public function letGo(): void
+    {
+        $this->isOver = $this->hold?->hasEnded() ?? false;
+    }
+
+    public function state(): string
+    {
+        try {
+            $this->isOver || $this->hold?->check();
+        } catch (ForkedException) {
+            return 'FREE'; /* the parent's */
+        } catch (RedlockThrowable) {
+            return $this->hold->isLost() ? 'LOST' : 'FREE';
+        }
+        return $this->hold?->isHeld() ? 'HELD' : 'FREE';
+    }
+
+    public function remainingMs(): int
+    {
+        return $this->hold?->remainingMs() ?? 0;
+    }
+
+    public function facts(float $t0Ms): array
+    {
+        return ['t0_ms' => $t0Ms, 'validity_ms' => $this->remainingMs(), 'token' => $this->hold?->token() ?? '',
+            'votes' => \array_values($this->refusal?->votes() ?? $this->hold?->votes() ?? []),
+            'message' => $this->refusal?->getMessage() ?? $this->hold?->message() ?? '',
+            'fence' => $this->hold?->fence(), 'slot' => $this->hold?->slot()];
+    }
+}
+
 class Driver
 {
     protected const FACE = 'php';
@@ -46,7 +117,7 @@ class Driver
 
     /** @var array<string, Client> */
     protected array $clients = [];
-    /** @var array<string, Lock> */
+    /** @var array<string, Holder> */
     protected array $locks = [];
     private int $number = 0;
     private bool $operating = false;
@@ -77,15 +148,16 @@ class Driver
     {
         $client = $this->known('client', $message);
         $options = self::named(self::listed($message, 'options'));
-        $this->locks[$message['lock']] = $client->lock(self::resources($message), ...$options);
+        $this->locks[$message['lock']] = new Holder($client->lock(self::resources($message), ...$options));
         return ['status' => 'OK'];
     }
 
     protected function adopt(array $message): array
     {
         $options = self::named(self::listed($message, 'options'));
-        $this->locks[$message['lock']] =
-            $this->known('client', $message)->adopt(self::resources($message), $message['token'], ...$options);
+        $client = $this->known('client', $message);
+        $this->locks[$message['lock']] = new Holder($client->lock(self::resources($message), ...$options),
+            $client->adopt(self::resources($message), $message['token'], ...$options));
         return ['status' => 'OK'];
     }
 
@@ -107,8 +179,7 @@ class Driver
     protected function state(array $message): array
     {
         $lock = $this->known('lock', $message);
-        $state = $lock->isHeld() ? 'HELD' : ($lock->isLost() ? 'LOST' : 'FREE');
-        return ['status' => 'OK', 'state' => $state, 'token' => $lock->token()];
+        return ['status' => 'OK', 'state' => $lock->state(), 'token' => $lock->facts(0)['token']];
     }
 
     protected function validity(array $message): array
@@ -120,7 +191,9 @@ class Driver
     protected function detach(array $message): array
     {
         $lock = $this->known('lock', $message);
-        return ['status' => 'OK', 'token' => $lock->detach()] + self::facts($lock, self::nowMs());
+        $token = $lock->acting()->detach();
+        $lock->letGo();
+        return ['status' => 'OK', 'token' => $token] + $lock->facts(self::nowMs());
     }
 
     protected function status(array $message): array
@@ -170,8 +243,8 @@ class Driver
         $lock = $this->known('lock', $message);
         $leave = $message;
         try {
-            $lock->run(function (Lock $lock) use ($message, &$leave): void {
-                $this->send(['status' => 'OK'] + self::facts($lock, self::nowMs()), $message['id']);
+            $lock->run(function () use ($lock, $message, &$leave): void {
+                $this->send(['status' => 'OK'] + $lock->facts(self::nowMs()), $message['id']);
                 $leave = $this->insideUntilLeave($message['lock']) ?? $message;
                 if ($leave['fail'] ?? false) {
                     throw new BodyFailed('as it was told');
@@ -257,13 +330,6 @@ class Driver
         return $named;
     }
 
-    protected static function facts(Lock $lock, float $t0Ms): array
-    {
-        return ['t0_ms' => $t0Ms, 'validity_ms' => $lock->remainingMs(), 'token' => $lock->token(),
-            'votes' => \array_values($lock->votes()), 'message' => $lock->message(), 'fence' => $lock->fence(),
-            'slot' => $lock->slot()];
-    }
-
     protected static function failure(Throwable $error): array
     {
         $status = isset($error->status) ? \redlock_status_name($error->status) : 'INVALID';
@@ -271,29 +337,31 @@ class Driver
         return ['status' => $status, 'message' => $error->getMessage(), 'error' => \end($class)];
     }
 
-    protected function operate(Lock $lock, string $what, int $arg): array
+    protected function operate(Holder $lock, string $what, int $arg): array
     {
         $t0Ms = self::nowMs();
         $this->operating = true;
+        $lock->refusal = null;
         $status = 'OK';
         try {
-            match (true) {
-                $what === 'extend' => $lock->extend($arg === 0 ? null : $arg),
-                $what === 'release' => $lock->release(),
-                $arg === 0 => $status = $lock->tryAcquire() ? 'OK' : 'BUSY',
-                default => $lock->acquire($arg === -2 ? null : $arg),
+            match ($what) {
+                'extend' => $lock->acting()->extend($arg === 0 ? null : $arg),
+                'release' => $lock->acting()->release(),
+                default => $status = $lock->take($arg),
             };
         } catch (Interrupted) {
-            return ['status' => 'CANCELLED', 'error' => 'Interrupted'] + self::facts($lock, $t0Ms);
+            return ['status' => 'CANCELLED', 'error' => 'Interrupted'] + $lock->facts($t0Ms);
         } catch (RedlockThrowable $error) {
-            return self::failure($error) + self::facts($lock, $t0Ms);
+            $lock->refusal = $error;
+            return self::failure($error) + $lock->facts($t0Ms);
         } finally {
             $this->operating = false;
+            $what === 'release' && $lock->letGo();
         }
-        return ['status' => $status] + self::facts($lock, $t0Ms);
+        return ['status' => $status] + $lock->facts($t0Ms);
     }
 
-    protected function known(string $kind, array $message): Client|Lock
+    protected function known(string $kind, array $message): Client|Holder
     {
         $name = $message[$kind] ?? throw new Malformed("\"$kind\" is missing");
         \is_string($name) || throw new Malformed("\"$kind\" is no text");

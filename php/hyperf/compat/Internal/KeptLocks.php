@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace RedlockHyperf\Internal;
 
+use Redlock\HoldInterface;
 use Redlock\Hyperf\Locks;
-use Redlock\LockInterface;
 
-/** @internal Locks that are known by their tokens alone, until take() or their end. */
+/** @internal Holds that are known by their tokens alone, until take() or their end. */
 final class KeptLocks
 {
     private const FIRST_SWEEP = 64;
@@ -15,7 +15,7 @@ final class KeptLocks
     /** @var ?\WeakMap<Locks, self> */
     private static ?\WeakMap $all = null;
 
-    /** @var array<string, LockInterface> by token */
+    /** @var array<string, HoldInterface> by token */
     private array $locks = [];
     private int $sweepAt = self::FIRST_SWEEP;
 
@@ -26,16 +26,16 @@ final class KeptLocks
         return self::$all[$locks] ??= new self();
     }
 
-    public function add(LockInterface $lock): void
+    public function add(HoldInterface $hold): void
     {
-        $this->locks[$lock->token()] = $lock;
+        $this->locks[$hold->token()] = $hold;
         if (\count($this->locks) >= $this->sweepAt) {
-            $this->locks = \array_filter($this->locks, static fn (LockInterface $other): bool => $other->isHeld());
+            $this->locks = \array_filter($this->locks, static fn (HoldInterface $other): bool => $other->isHeld());
             $this->sweepAt = \max(self::FIRST_SWEEP, 2 * \count($this->locks)); /* few sweeps, however many there are */
         }
     }
 
-    public function take(string $token): ?LockInterface
+    public function take(string $token): ?HoldInterface
     {
         $lock = $this->locks[$token] ?? null;
         unset($this->locks[$token]);

@@ -8,6 +8,7 @@ use Redlock\EventLog;
 use Redlock\Loop\Loop;
 use Redlock\Loop\RevoltLoop;
 use Redlock\Native;
+use Redlock\Testing\Handle;
 use Revolt\EventLoop;
 
 /**
@@ -32,11 +33,11 @@ final class BlockingDriver extends Driver
         $this->fibers = $loop === null ? null : new FiberDriver($client, $events, $loop);
     }
 
-    public function run(Native\Lock $lock, int $operation, int $arg): int
+    public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
-        if (\Fiber::getCurrent() !== null && ($this->fibers !== null || self::isRevoltRunning())) {
-            $this->fibers ??= new FiberDriver($this->client, $this->events, new RevoltLoop());
-            return $this->fibers->run($lock, $operation, $arg);
+        $fibers = $this->fibers();
+        if ($fibers !== null) {
+            return $fibers->run($lock, $operation, $arg);
         }
         try {
             $status = $lock->run($operation, $arg, self::SLICE_MS);
@@ -58,10 +59,20 @@ final class BlockingDriver extends Driver
         }
     }
 
-    public function cancel(Native\Lock $lock): void
+    public function cancel(Native\Lock|Handle $lock): void
     {
         $lock->cancel();
         $this->fibers?->resume($lock);
+    }
+
+    /** The message of the acquisition names it, too. */
+    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
+    {
+        if ($this->fibers() !== null) {
+            return parent::heldBy($lock, $resources);
+        }
+        $lock->who(self::HOLDER_LIMIT_MS);
+        return \json_decode($lock->heldBy(), true);
     }
 
     public function inFlight(): int
@@ -71,10 +82,10 @@ final class BlockingDriver extends Driver
 
     private function tellOwnLock(Native\Lock $lock): bool
     {
-        $holder = \PHP_ZTS ? null : \json_decode($lock->heldBy(), true); /* threads of PHP have one process id */
+        $holder = \PHP_ZTS ? null : $this->heldBy($lock, [$lock->resource()]); /* threads of PHP have one process id */
         $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
         $own && EventLog::warnOf($this->events, $lock->resource(), 'waits for a lock that this process itself holds, '
-            . 'in another Lock object: only a signal handler, or the end of the lease, can free it');
+            . 'by another hold: only a signal handler, or the end of the lease, can free it');
         return $own;
     }
 
@@ -99,8 +110,13 @@ final class BlockingDriver extends Driver
         return true;
     }
 
-    private static function isRevoltRunning(): bool
+    /** What the Fiber waits by, if it is in a loop. */
+    private function fibers(): ?FiberDriver
     {
-        return \class_exists(EventLoop::class, false) && EventLoop::getDriver()->isRunning();
+        if (\Fiber::getCurrent() === null) {
+            return null;
+        }
+        $isRevolt = \class_exists(EventLoop::class, false) && EventLoop::getDriver()->isRunning();
+        return $this->fibers ??= $isRevolt ? new FiberDriver($this->client, $this->events, new RevoltLoop()) : null;
     }
 }

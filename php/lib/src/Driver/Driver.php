@@ -5,28 +5,79 @@ declare(strict_types=1);
 namespace Redlock\Driver;
 
 use Redlock\EventLog;
+use Redlock\Hold;
 use Redlock\Native;
+use Redlock\Testing\Handle;
 
 /** @internal A way to wait for operations of one client. */
 abstract class Driver
 {
-    /** Calls of run() whose bodies have begun, or are about to. */
-    public int $bodies = 0;
+    /** How long to wait for nodes that are asked for the holder. */
+    protected const HOLDER_LIMIT_MS = 250;
+
+    /** Bodies of run() that have begun. */
+    protected int $bodies = 0;
+
+    /** The owner of what is acquired outside of Fibers and coroutines. */
+    private static ?\stdClass $outside = null;
 
     public function __construct(protected readonly Native\Client $client, public readonly ?EventLog $events)
     {
     }
 
+    /** The Fiber or coroutine that calls; never a number, which may come again. */
+    public function owner(): object
+    {
+        return \Fiber::getCurrent() ?? self::$outside ??= new \stdClass();
+    }
+
+    /** Whether a Fiber or a coroutine has ended. */
+    public static function isOver(?object $owner): bool
+    {
+        return $owner === null || $owner instanceof \Fiber && $owner->isTerminated();
+    }
+
     /** Runs one operation to its end: its status. If anything ends it before, nothing stays behind at the nodes. */
-    abstract public function run(Native\Lock $lock, int $operation, int $arg): int;
+    abstract public function run(Native\Lock|Handle $lock, int $operation, int $arg): int;
 
     /** Ends the acquisition that somebody waits for, if any. */
-    abstract public function cancel(Native\Lock $lock): void;
+    abstract public function cancel(Native\Lock|Handle $lock): void;
 
     /** @param array<string, mixed> $options of the lock, by the names of the table */
-    final public function lock(string $resource, array $options): Native\Lock
+    public function handle(string $resource, array $options): Native\Lock|Handle
     {
         return new Native\Lock($this->client, $resource, $options);
+    }
+
+    /** Calls the body of run(). */
+    public function body(Hold $hold, Native\Lock|Handle $lock, callable $body): mixed
+    {
+        $this->bodies++;
+        try {
+            return $body($hold);
+        } finally {
+            $this->bodies--;
+        }
+    }
+
+    /**
+     * Asks the nodes who holds one of the resources of a lock, about one after the other.
+     *
+     * @param list<string> $resources
+     * @return ?array<string, int|string>
+     */
+    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
+    {
+        $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
+        foreach ($resources as $resource) {
+            $leftMs = $untilMs - \intdiv(\hrtime(true), 1000000);
+            $asking = $this->handle($resource, []);
+            $leftMs > 0 && $this->run($asking, \REDLOCK_WHO, $leftMs);
+            if ($asking->heldBy() !== '') {
+                return \json_decode($asking->heldBy(), true);
+            }
+        }
+        return null;
     }
 
     /** How many calls are under way in Fibers and coroutines. */

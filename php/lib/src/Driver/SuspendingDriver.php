@@ -6,6 +6,7 @@ namespace Redlock\Driver;
 
 use Redlock\EventLog;
 use Redlock\Native;
+use Redlock\Testing\Handle;
 
 /** @internal Suspends the caller, a Fiber or a coroutine, while others go on. */
 abstract class SuspendingDriver extends Driver
@@ -31,7 +32,7 @@ abstract class SuspendingDriver extends Driver
         $this->waiting = new \WeakMap();
     }
 
-    public function run(Native\Lock $lock, int $operation, int $arg): int
+    public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
         $waiter = $this->waiter();
         if ($waiter === null) {
@@ -63,7 +64,7 @@ abstract class SuspendingDriver extends Driver
         return $status;
     }
 
-    public function cancel(Native\Lock $lock): void
+    public function cancel(Native\Lock|Handle $lock): void
     {
         $this->outside === null ? $lock->cancel() : $this->outside->cancel($lock);
         $this->resume($lock);

@@ -6,6 +6,7 @@ namespace Redlock\Driver;
 
 use Redlock\EventLog;
 use Redlock\Native;
+use Redlock\Testing\Handle;
 use Swoole\Coroutine;
 
 /** @internal Suspends the coroutine and never the worker. */
@@ -19,11 +20,16 @@ final class SwooleDriver extends SuspendingDriver
         $this->watch = SwooleWatch::of($client);
     }
 
-    public function run(Native\Lock $lock, int $operation, int $arg): int
+    public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
         return $operation === \REDLOCK_RELEASE && Coroutine::getCid() > 0 && Coroutine::isCanceled()
             ? Leave::release($lock) /* a cancelled coroutine is to end, not to wait */
             : parent::run($lock, $operation, $arg);
+    }
+
+    public function owner(): object
+    {
+        return Coroutine::getCid() > 0 ? Coroutine::getContext() : parent::owner();
     }
 
     protected function waiter(): mixed

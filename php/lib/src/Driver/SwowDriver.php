@@ -14,6 +14,11 @@ final class SwowDriver extends SuspendingDriver
 
     private bool $looks = false;
 
+    public function owner(): object
+    {
+        return Coroutine::getCurrent();
+    }
+
     protected function waiter(): mixed
     {
         return Coroutine::getCurrent();

@@ -7,12 +7,16 @@ namespace Redlock\OpenTelemetry;
 use OpenTelemetry\API\Globals;
 use OpenTelemetry\API\Trace\TracerInterface;
 use OpenTelemetry\API\Trace\TracerProviderInterface;
+use Redlock\Client;
 use Redlock\ClientInterface;
+use Redlock\Driver\Driver;
 use Redlock\Elects;
 use Redlock\Exception\InvalidOptionException;
-use Redlock\LockInterface;
+use Redlock\Hold;
+use Redlock\Lock;
 use Redlock\Options;
 use Redlock\ResourceStatus;
+use Redlock\Testing\MemoryClient;
 
 /**
  * A client whose locks have spans: redlock.acquire, redlock.extend, redlock.expire, redlock.release, and redlock.hold
@@ -29,7 +33,7 @@ final class TracedClient implements ClientInterface
      * @param string $name tells several clients of a program apart, as the attribute redlock.client
      */
     public function __construct(
-        private readonly ClientInterface $client,
+        private readonly Client|MemoryClient $client,
         ?TracerProviderInterface $provider = null,
         private readonly string $name = '',
     ) {
@@ -48,7 +52,7 @@ final class TracedClient implements ClientInterface
         ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
-    ): TracedLock {
+    ): Lock {
         $options = Options::given(\get_defined_vars(), $unknown);
         try {
             return $this->lockFromArray($resource, $options);
@@ -57,10 +61,12 @@ final class TracedClient implements ClientInterface
         }
     }
 
-    public function lockFromArray(string|array $resource, array $options): TracedLock
+    public function lockFromArray(string|array $resource, array $options): Lock
     {
-        $options = Options::fromArray($options);
-        return $this->traced($this->client->lockFromArray($resource, $options), $resource, $options);
+        $attributes = ['redlock.resource' => \implode(', ', \array_map(self::shown(...), (array) $resource))]
+            + ($this->name === '' ? [] : ['redlock.client' => $this->name]);
+        return $this->client->lockFromArray($resource, $options)->remade([],
+            fn (Driver $driver): Driver => new TracedDriver($driver, new Spans($this->tracer, $attributes)));
     }
 
     /** @param never ...$unknown */
@@ -76,10 +82,13 @@ final class TracedClient implements ClientInterface
         ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
-    ): TracedLock {
+    ): Hold {
         $options = Options::given(\get_defined_vars(), $unknown);
-        $lock = $this->client->adopt($resource, $token, ...Options::named($options));
-        return $this->traced($lock, $resource, $options);
+        try {
+            return $this->lockFromArray($resource, $options)->adopt($token);
+        } catch (InvalidOptionException $refused) {
+            throw Options::inNames($refused);
+        }
     }
 
     public function status(string $resource): ResourceStatus
@@ -125,18 +134,6 @@ final class TracedClient implements ClientInterface
     public function drain(?int $limitMs = null): bool
     {
         return $this->client->drain($limitMs);
-    }
-
-    /**
-     * @param string|array<string> $resource
-     * @param array<string, mixed> $options by the names of the table
-     */
-    private function traced(LockInterface $lock, string|array $resource, array $options): TracedLock
-    {
-        $attributes = ['redlock.resource' => \implode(', ', \array_map(self::shown(...), (array) $resource))]
-            + ($this->name === '' ? [] : ['redlock.client' => $this->name]);
-        $option = fn (string $name): int => (int) ($options[$name] ?? $this->client->option($name));
-        return new TracedLock($lock, new Spans($this->tracer, $attributes), $option('ttl_ms'), $option('wait_ms'));
     }
 
     /** Attributes are UTF-8, a resource any bytes. */

@@ -33,7 +33,7 @@ use Symfony\Component\Lock\Key;
  */
 final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockStoreInterface
 {
-    /** @var \WeakMap<Key, Hold> */
+    /** @var \WeakMap<Key, KeyHold> */
     private \WeakMap $holds;
 
     /** The state of a Key here: stores on other nodes have another. */
@@ -88,7 +88,7 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
         $hold = $this->find($key);
         $this->forget($key);
         try {
-            $hold?->lock->release();
+            $hold?->hold->release();
         } catch (LostException | NotHeldException) {
             /* it is not held, which is what was asked for */
         } catch (RedlockThrowable $failure) {
@@ -110,13 +110,13 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
         try {
             $status = $this->client->status((string) $key);
         } catch (RedlockThrowable) {
-            return $hold->lock->isHeld();
+            return $hold->hold->isHeld();
         }
         return match ($status->verdict) {
             Verdict::Held => $status->token === $hold->token(),
             Verdict::Free => false,
             Verdict::Shared => $status->token === $hold->token() || ($hold->isShared() && !$key->isExpired()),
-            Verdict::Split, Verdict::Unknown => $hold->lock->isHeld(),
+            Verdict::Split, Verdict::Unknown => $hold->hold->isHeld(),
         };
     }
 
@@ -128,8 +128,7 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
             return;
         }
         try {
-            $hold = Hold::new($this->client, (string) $key, $this->initialTtl, $reads);
-            $hold->lock->acquire($waitMs);
+            $hold = KeyHold::acquire($this->client, (string) $key, $this->initialTtl, $reads, $waitMs);
         } catch (BusyException $busy) {
             $this->forget($key);
             throw new LockConflictedException($busy->getMessage(), 0, $busy);
@@ -138,7 +137,6 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
         } catch (RedlockThrowable $failure) {
             throw new LockAcquiringException($failure->getMessage(), 0, $failure);
         }
-        $hold->taken($this->initialTtl);
         $this->holds[$key] = $hold;
         $key->setState($this->stateKey, $hold->state());
         $key->reduceLifetime($hold->remaining());
@@ -146,7 +144,7 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
     }
 
     /** What a Key holds is taken again, or from then on for reading; false: it had ended. */
-    private function goesOn(Key $key, Hold $hold, bool $reads): bool
+    private function goesOn(Key $key, KeyHold $hold, bool $reads): bool
     {
         if ($hold->isShared() && !$reads && $hold->mayStand()) {
             throw new LockConflictedException("\"$key\" is held by this key for reading, which does not become "
@@ -166,7 +164,7 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
     }
 
     /** Sets what is left of the lease to exactly $ttl. */
-    private function expire(Key $key, Hold $hold, float $ttl): void
+    private function expire(Key $key, KeyHold $hold, float $ttl): void
     {
         try {
             $hold->expire($ttl);
@@ -204,11 +202,11 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
         }
     }
 
-    private function find(Key $key): ?Hold
+    private function find(Key $key): ?KeyHold
     {
         if (!isset($this->holds[$key]) && $key->hasState($this->stateKey)) {
             try {
-                $this->holds[$key] = Hold::adopted($this->client, (string) $key, $key->getState($this->stateKey));
+                $this->holds[$key] = KeyHold::adopted($this->client, (string) $key, $key->getState($this->stateKey));
             } catch (RedlockThrowable $refused) {
                 throw new InvalidArgumentException($refused->getMessage(), 0, $refused);
             }

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Redlock\Testing;
 
-use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Elects;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Hold;
+use Redlock\Lock;
+use Redlock\Native;
 use Redlock\Options;
 use Redlock\ResourceStatus;
 use Redlock\Verdict;
@@ -20,13 +22,12 @@ final class MemoryClient implements ClientInterface
 {
     use Elects;
 
-    /** Where no server can be, and none is looked for. */
-    private const NOWHERE = 'unix:///dev/null/redlock';
-
     public readonly Store $store;
 
     /** It asks no node; what nodes would refuse by its options is refused by it, in the same words. */
-    private readonly Client $nowhere;
+    private readonly Native\Client $nowhere;
+
+    private readonly MemoryDriver $driver;
 
     /** @var array<string, mixed> by the names of the table */
     private readonly array $options;
@@ -35,10 +36,9 @@ final class MemoryClient implements ClientInterface
     public function __construct(array $options = [], ?Store $store = null)
     {
         $this->store = $store ?? new Store();
-        $options = Options::fromArray($options);
-        $this->nowhere = self::nowhere($options);
-        $this->options = $options + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false, 'fence' => false,
-            'reentrant' => false];
+        $this->options = Options::fromArray($options);
+        $this->nowhere = new Native\Client('unix:///dev/null/redlock', $this->options);
+        $this->driver = new MemoryDriver($this->nowhere, $this->store);
     }
 
     /** Time passes: leases end, renewed ones are extended. */
@@ -71,26 +71,17 @@ final class MemoryClient implements ClientInterface
         ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
-    ): MemoryLock {
+    ): Lock {
         return $this->named($resource, Options::given(\get_defined_vars(), $unknown));
     }
 
-    public function lockFromArray(string|array $resource, array $options): MemoryLock
+    public function lockFromArray(string|array $resource, array $options): Lock
     {
-        if (\is_array($resource)) {
-            throw new InvalidOptionException('resource is an array; allowed in memory: a string');
-        }
-        $options = Options::fromArray($options);
-        $checked = $this->nowhere->lockFromArray($resource, $options);
-        if ($checked->isShared() || $checked->permits() > 1) {
-            throw new InvalidOptionException($checked->isShared() ? 'shared is true; allowed in memory: false'
-                : "permits is {$checked->permits()}; allowed in memory: 1");
-        }
-        return new MemoryLock($this->store, $resource, $options + $this->options, isset($options['renew']), $checked);
+        return new Lock($this->driver, $resource, Options::fromArray($options), Options::ofLocks($this->options));
     }
 
     /** @param array<string, mixed> $options of named arguments: a refusal uses their names */
-    private function named(string|array $resource, array $options): MemoryLock
+    private function named(string|array $resource, array $options): Lock
     {
         try {
             return $this->lockFromArray($resource, $options);
@@ -112,20 +103,19 @@ final class MemoryClient implements ClientInterface
         ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
-    ): MemoryLock {
-        $lock = $this->named($resource, Options::given(\get_defined_vars(), $unknown));
-        $lock->takeUp($token);
-        return $lock;
+    ): Hold {
+        return $this->named($resource, Options::given(\get_defined_vars(), $unknown))->adopt($token);
     }
 
     public function status(string $resource): ResourceStatus
     {
-        $token = $this->store->reachable ? $this->store->tokenOf($resource) : null;
-        $leftMs = $token === null ? null : $this->store->leftMs($resource);
+        $token = $this->store->reachable ? $this->store->holders([$resource])[0] ?? null : null;
+        $held = $token === null ? null : $this->store->find($token);
+        $leftMs = $held === null ? null : $held['untilMs'] - $this->store->nowMs;
         [$verdict, $status, $words] = match (true) {
             !$this->store->reachable => [Verdict::Unknown, \REDLOCK_UNREACHABLE, 'unreachable'],
-            $token === null => [Verdict::Free, \REDLOCK_NOT_HELD, 'no key'],
-            default => [Verdict::Held, \REDLOCK_BUSY, 'busy'],
+            $held === null => [Verdict::Free, \REDLOCK_NOT_HELD, 'no key'],
+            default => [$held['isShared'] ? Verdict::Shared : Verdict::Held, \REDLOCK_BUSY, 'busy'],
         };
         return new ResourceStatus($resource, $verdict, "memory: $words", $token, $leftMs, ['memory' => [
             'status' => $status, 'words' => $words, 'ttl_ms' => (string) $leftMs, 'token' => (string) $token]]);
@@ -156,12 +146,14 @@ final class MemoryClient implements ClientInterface
 
     public function option(string $name): string
     {
-        return $this->nowhere->option($name);
+        $ofLocks = Options::ofLocks($this->options);
+        return isset($ofLocks[$name]) ? $this->driver->handle('option', $ofLocks)->get($name)
+            : $this->nowhere->get($name);
     }
 
     public function inFlight(): int
     {
-        return 0;
+        return $this->driver->inFlight();
     }
 
     public function logEvents(): void
@@ -172,15 +164,5 @@ final class MemoryClient implements ClientInterface
     {
         $this->store->releaseAll();
         return $this->store->reachable;
-    }
-
-    /**
-     * @internal Refuses options that do not go together, too.
-     *
-     * @param array<string, mixed> $options
-     */
-    public static function nowhere(array $options): Client
-    {
-        return Client::fromArray(['nodes' => self::NOWHERE] + $options);
     }
 }

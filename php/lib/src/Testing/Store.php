@@ -11,39 +11,47 @@ final class Store
     public int $nowMs = 0;
     private int $tokens = 0;
 
-    /** @var array<string, array{token: string, untilMs: int, renewMs: int}> by resource */
+    /** @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}> */
     private array $held = [];
 
-    /** A new token, or null: another client holds the resource. */
-    public function take(string $resource, int $ttlMs, bool $renews): ?string
+    /**
+     * A new token, or null: others hold one of the resources, or all permits. A lock without permits is the first one.
+     *
+     * @param list<string> $resources
+     * @param int $slot of the permit that is wanted; -1: any
+     */
+    public function take(array $resources, int $ttlMs, bool $renews, bool $isShared, int $permits, int $slot): ?string
     {
-        if (isset($this->held[$resource])) {
+        $taken = [];
+        foreach ($this->holders($resources) as $token) {
+            $other = $this->held[$token];
+            $isShared && $other['isShared'] || $taken[] = $other['slot'];
+        }
+        $free = \array_diff($slot < 0 ? \range(0, $permits - 1) : [$slot], $taken);
+        if ($free === []) {
             return null;
         }
         $token = \sprintf('%040x', ++$this->tokens);
-        $this->hold($resource, $token, $ttlMs, $renews);
+        $this->held[$token] = ['resources' => $resources, 'untilMs' => 0, 'renewMs' => 0, 'isShared' => $isShared,
+            'slot' => \min($free)];
+        $this->hold($token, $ttlMs, $renews, $isShared);
         return $token;
     }
 
-    public function hold(string $resource, string $token, int $ttlMs, bool $renews): void
+    public function hold(string $token, int $ttlMs, bool $renews, bool $isShared): void
     {
-        $this->held[$resource] = ['token' => $token, 'untilMs' => $this->nowMs + $ttlMs,
-            'renewMs' => $renews ? $ttlMs : 0];
+        $this->held[$token] = ['untilMs' => $this->nowMs + $ttlMs, 'renewMs' => $renews ? $ttlMs : 0,
+            'isShared' => $isShared] + $this->held[$token];
     }
 
-    /** False if it was not this token's. */
-    public function free(string $resource, string $token): bool
+    public function free(string $token): void
     {
-        $was = $this->tokenOf($resource) === $token;
-        if ($was) {
-            unset($this->held[$resource]);
-        }
-        return $was;
+        unset($this->held[$token]);
     }
 
     public function lose(string $resource): void
     {
-        unset($this->held[$resource]);
+        \array_map($this->free(...), $this->holders([$resource]));
     }
 
     public function releaseAll(): void
@@ -51,35 +59,48 @@ final class Store
         $this->held = [];
     }
 
-    public function tokenOf(string $resource): ?string
+    /** @return array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}|null */
+    public function find(string $token): ?array
     {
-        return $this->held[$resource]['token'] ?? null;
+        return $this->held[$token] ?? null;
     }
 
-    public function leftMs(string $resource): int
+    /**
+     * @param list<string> $resources
+     * @return list<string> tokens of those that hold one of them
+     */
+    public function holders(array $resources): array
     {
-        return isset($this->held[$resource]) ? $this->held[$resource]['untilMs'] - $this->nowMs : 0;
+        return \array_keys(\array_filter($this->held,
+            static fn (array $held): bool => \array_intersect($held['resources'], $resources) !== []));
     }
 
-    public function isRenewed(string $resource): bool
+    /**
+     * When the next of them ends by itself; null: none does, as they are renewed.
+     *
+     * @param list<string> $resources
+     */
+    public function nextEndMs(array $resources): ?int
     {
-        return ($this->held[$resource]['renewMs'] ?? 0) > 0;
+        $held = \array_map(fn (string $token): array => $this->held[$token], $this->holders($resources));
+        $ends = \array_column(\array_filter($held, static fn (array $one): bool => $one['renewMs'] === 0), 'untilMs');
+        return $ends === [] ? null : \min($ends) - $this->nowMs;
     }
 
-    public function stopRenewing(string $resource): void
+    public function stopRenewing(string $token): void
     {
-        $this->held[$resource]['renewMs'] = 0;
+        $this->held[$token]['renewMs'] = 0;
     }
 
     /** Renewals need nodes. */
     public function pass(int $ms): void
     {
         $this->nowMs += $ms;
-        foreach ($this->held as $resource => ['untilMs' => $untilMs, 'renewMs' => $renewMs]) {
+        foreach ($this->held as $token => ['untilMs' => $untilMs, 'renewMs' => $renewMs]) {
             if ($renewMs > 0 && $this->reachable) {
-                $this->held[$resource]['untilMs'] = $this->nowMs + $renewMs;
+                $this->held[$token]['untilMs'] = $this->nowMs + $renewMs;
             } elseif ($untilMs <= $this->nowMs) {
-                unset($this->held[$resource]);
+                $this->free($token);
             }
         }
     }

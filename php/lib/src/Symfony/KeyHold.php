@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Redlock\Symfony;
 
 use Redlock\ClientInterface;
-use Redlock\LockInterface;
+use Redlock\Hold;
 use Redlock\LongLease;
 
 /**
  * @internal What a Key holds. symfony/lock releases when its own Lock object goes, unless autoRelease is off; a Key
  * that goes without a release leaves its lock at the nodes.
  */
-final class Hold
+final class KeyHold
 {
     /** No lock can be held for less. */
     private const SHORTEST_MS = 20;
@@ -20,22 +20,29 @@ final class Hold
     /** What the state of a Key that is held for reading begins with. */
     private const READS = 'read:';
 
-    private float $takenMs;
+    private readonly float $takenMs;
     private ?LongLease $lease = null;
 
     private function __construct(
         private readonly ClientInterface $client,
-        public readonly LockInterface $lock,
+        public readonly Hold $hold,
         public bool $isAdopted,
         private bool $isShared,
     ) {
         $this->takenMs = self::nowMs();
     }
 
-    public static function new(ClientInterface $client, string $resource, float $ttl, bool $isShared): self
-    {
+    public static function acquire(
+        ClientInterface $client,
+        string $resource,
+        float $ttl,
+        bool $isShared,
+        int $waitMs,
+    ): self {
         $options = LongLease::options($client, $ttl * 1000) + ['shared' => $isShared];
-        return new self($client, $client->lockFromArray($resource, $options), false, $isShared);
+        $held = new self($client, $client->lockFromArray($resource, $options)->acquire($waitMs), false, $isShared);
+        $held->lease = new LongLease($client, $ttl * 1000);
+        return $held;
     }
 
     public static function adopted(ClientInterface $client, string $resource, string $state): self
@@ -59,28 +66,22 @@ final class Hold
     /** The next expire() lets other readers in. */
     public function share(): void
     {
-        $this->lock->set('shared', true);
+        $this->hold->set('shared', 'true');
         $this->isShared = true;
     }
 
     /** Not known to be over. */
     public function mayStand(): bool
     {
-        return $this->isAdopted || $this->lock->isHeld();
-    }
-
-    public function taken(float $ttl): void
-    {
-        $this->takenMs = self::nowMs();
-        $this->lease = new LongLease($this->client, $ttl * 1000);
+        return $this->isAdopted || $this->hold->isHeld();
     }
 
     public function expire(float $ttl): void
     {
         $options = LongLease::options($this->client, $ttl * 1000, self::nowMs() - $this->takenMs);
-        $this->lock->set('renew', $options['renew']);
-        $this->lock->set('max_hold_ms', $options['max_hold_ms']);
-        $this->lock->expire($options['ttl_ms']);
+        $this->hold->set('renew', $options['renew'] ? 'true' : 'false');
+        $this->hold->set('max_hold_ms', (string) $options['max_hold_ms']);
+        $this->hold->expire($options['ttl_ms']);
         $this->lease = new LongLease($this->client, $ttl * 1000);
         $this->isAdopted = false;
     }
@@ -92,13 +93,13 @@ final class Hold
 
     public function token(): string
     {
-        return $this->lock->token();
+        return $this->hold->token();
     }
 
     /** Seconds that the nodes hold it without anybody's doing. */
     public function remaining(): float
     {
-        return $this->lock->remainingMs() / 1000;
+        return $this->hold->remainingMs() / 1000;
     }
 
     private static function nowMs(): float
@@ -108,6 +109,6 @@ final class Hold
 
     public function __destruct()
     {
-        $this->lease?->leave($this->lock);
+        $this->lease?->leave($this->hold);
     }
 }

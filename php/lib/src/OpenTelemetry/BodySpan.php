@@ -8,9 +8,12 @@ use OpenTelemetry\API\Common\Time\Clock;
 use OpenTelemetry\API\Trace\SpanInterface;
 use OpenTelemetry\API\Trace\StatusCode;
 use OpenTelemetry\Context\ScopeInterface;
+use Redlock\Exception\ForkedException;
+use Redlock\Exception\LostException;
+use Redlock\Hold;
 
-/** @internal The span of a body of run(), which is the current one in it. */
-final class Hold
+/** @internal The span of a body of run(), redlock.hold, which is the current one in it. */
+final class BodySpan
 {
     private readonly ScopeInterface $scope;
     private ?int $endedNs = null;
@@ -29,15 +32,27 @@ final class Hold
         $failure === null || Spans::fail($this->span, $failure);
     }
 
-    public function lose(string $message, ?string $reason): void
+    /** @param Hold $hold one that is lost */
+    public function lose(Hold $hold): void
+    {
+        try {
+            $hold->check();
+        } catch (LostException $lost) {
+            $this->lost($lost);
+        } catch (ForkedException) {
+            /* the parent's */
+        }
+    }
+
+    public function lost(LostException $lost): void
     {
         if ($this->isLost) {
             return;
         }
         $this->isLost = true;
-        $attributes = $reason === null ? [] : ['redlock.loss' => $reason];
-        $this->span->addEvent('redlock.lost', $attributes + ['message' => $message]);
-        $this->span->setAttributes($attributes);
+        $message = $lost->getMessage();
+        $this->span->addEvent('redlock.lost', ['redlock.loss' => $lost->reason, 'message' => $message]);
+        $this->span->setAttribute('redlock.loss', $lost->reason);
         $this->span->setStatus(StatusCode::STATUS_ERROR, $message);
     }
 

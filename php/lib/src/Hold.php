@@ -1,0 +1,422 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock;
+
+use Redlock\Driver\Driver;
+use Redlock\Exception\BusyException;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LimitException;
+use Redlock\Exception\LostException;
+use Redlock\Exception\NotHeldException;
+use Redlock\Exception\RedlockException;
+use Redlock\Exception\RedlockThrowable;
+use Redlock\Testing\Handle;
+
+/** One hold, with a native handle that no other hold ever gets; Lock makes it. It refers to no Lock. */
+class Hold implements HoldInterface
+{
+    private const STATES = ['free', 'held', 'lost', 'adopted', 'forked', 'invalid'];
+
+    /** @internal Whose it is: a Fiber, a coroutine, or what stands for code outside of them. */
+    public ?\WeakReference $owner = null;
+
+    /** In nanoseconds, if there is a listener. */
+    private ?int $heldSince = null;
+
+    /** It was released or detached here. */
+    private bool $hasEnded = false;
+
+    /** Why it was lost, once the handle does not know any more. */
+    private ?string $loss = null;
+
+    /** @internal */
+    final public function __construct(
+        private readonly Driver $driver,
+        private readonly Native\Lock|Handle $native,
+        /** Of several, the first. */
+        public readonly string $resource,
+        /** @var list<string> of several, the others */
+        private readonly array $more = [],
+    ) {
+    }
+
+    public function resource(): string
+    {
+        return $this->resource;
+    }
+
+    public function extend(?int $ttlMs = null): void
+    {
+        $this->setLease(__METHOD__, \REDLOCK_EXTEND, $ttlMs);
+    }
+
+    public function expire(?int $ttlMs = null): void
+    {
+        $this->setLease(__METHOD__, \REDLOCK_EXPIRE, $ttlMs);
+    }
+
+    public function downgrade(?int $ttlMs = null): void
+    {
+        $this->refuseWhatIsOver();
+        $before = $this->native->get('shared');
+        $this->native->set('shared', 'true');
+        try {
+            $this->setLease(__METHOD__, \REDLOCK_EXTEND, $ttlMs);
+        } catch (LimitException | \ValueError $refused) { /* nothing was sent */
+            $this->native->set('shared', $before);
+            throw $refused;
+        }
+    }
+
+    public function release(): void
+    {
+        $state = $this->native->state();
+        $state === \REDLOCK_STATE_FREE && $this->refuseWhatIsOver();
+        $status = $this->leave($state);
+        $status === \REDLOCK_OK || $this->fail($status);
+    }
+
+    public function detach(): string
+    {
+        $this->refuseWhatIsOver();
+        $token = $this->native->token();
+        $status = $this->native->detach();
+        $status === \REDLOCK_OK || $this->fail($status);
+        $this->hasEnded = true;
+        return $token;
+    }
+
+    public function check(): void
+    {
+        $this->refuseWhatIsOver();
+        match ($this->native->state()) {
+            \REDLOCK_STATE_HELD => null,
+            \REDLOCK_STATE_LOST => $this->fail(\REDLOCK_LOST),
+            \REDLOCK_STATE_FORKED => $this->fail(\REDLOCK_FORKED),
+            \REDLOCK_STATE_ADOPTED => throw self::notHeld($this->resource,
+                'the token is not confirmed yet: extend() confirms it'),
+            default => throw self::notHeld($this->resource, 'this hold of it has ended'),
+        };
+    }
+
+    public function remainingMs(): int
+    {
+        return $this->native->validityMs();
+    }
+
+    public function isHeld(): bool
+    {
+        return $this->native->state() === \REDLOCK_STATE_HELD;
+    }
+
+    public function isLost(): bool
+    {
+        return $this->loss !== null || !$this->hasEnded
+            && !\in_array($this->native->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_ADOPTED], true);
+    }
+
+    /** @internal It belongs to the parent process. */
+    public function isForked(): bool
+    {
+        return $this->native->state() === \REDLOCK_STATE_FORKED;
+    }
+
+    /** @internal It was released or detached. */
+    public function hasEnded(): bool
+    {
+        return $this->hasEnded;
+    }
+
+    public function isRenewed(): bool
+    {
+        return $this->isHeld() && $this->native->get('renew') === 'true';
+    }
+
+    /** The option shared: others that share it, too, may hold it meanwhile. */
+    public function isShared(): bool
+    {
+        return $this->native->get('shared') === 'true';
+    }
+
+    /** The option permits: at most so many hold the resource at a time. */
+    public function permits(): int
+    {
+        return (int) $this->native->get('permits');
+    }
+
+    public function fence(): ?int
+    {
+        return $this->native->fence() ?: null;
+    }
+
+    public function slot(): ?int
+    {
+        $slot = $this->native->slot();
+
+        return $slot < 0 ? null : $slot;
+    }
+
+    public function token(): string
+    {
+        return $this->native->token();
+    }
+
+    public function attempts(): int
+    {
+        return $this->native->attempts();
+    }
+
+    public function votes(): array
+    {
+        return \array_map(static fn (array $answer): string => $answer['words'], $this->native->answers());
+    }
+
+    public function message(): string
+    {
+        return $this->native->message();
+    }
+
+    /** @internal Acquires it, or once more with the option reentrant; a status. */
+    public function take(int $waitMs): int
+    {
+        return $this->perform(\REDLOCK_ACQUIRE, $waitMs);
+    }
+
+    /** @internal */
+    public function adopt(string $token): void
+    {
+        $status = $this->native->adopt($token);
+        $status === \REDLOCK_OK || $this->fail($status);
+    }
+
+    /** @internal Sets an option by the name of the table; it counts from the next operation. */
+    public function set(string $option, string $value): void
+    {
+        $this->native->set($option, $value);
+    }
+
+    /** @internal Ends its wait, also one that is about to begin by the options. */
+    public function cancel(): void
+    {
+        $this->driver->cancel($this->native);
+        $this->native->set('wait_ms', '0');
+        $this->native->set('outage_wait_ms', '0');
+    }
+
+    /** @internal A lost one is over, without waiting: what its keys have left is not to be in the way. */
+    public function giveUp(): void
+    {
+        $this->loss = $this->reason();
+        $this->hasEnded = true;
+        $this->native->abandon();
+    }
+
+    /** @internal Takes it once more, with the option reentrant, around a body. */
+    public function again(callable $body): mixed
+    {
+        $status = $this->take(-2);
+        $status === \REDLOCK_OK || $this->fail($status);
+        return $this->around($body);
+    }
+
+    /** @internal Calls the body with this hold, and releases it whatever happens, unless the body has done that. */
+    public function around(callable $body): mixed
+    {
+        $result = null;
+        $hasFailed = true;
+        try {
+            $result = $this->driver->body($this, $this->native, $body);
+            $hasFailed = false;
+        } finally {
+            $hasFailed && $this->releaseAfterFailure();
+        }
+        $this->releaseAfterSuccess($result);
+        return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
+    }
+
+    /** @internal */
+    public function fail(int $status): never
+    {
+        $isBusy = $status === \REDLOCK_BUSY;
+        $heldBy = $isBusy ? $this->driver->heldBy($this->native, [$this->resource, ...$this->more]) : null;
+        try {
+            $this->native->fail($status);
+        } catch (BusyException $busy) {
+            $busy->heldBy = $heldBy;
+            throw $busy;
+        } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
+            throw Options::inNames($refused);
+        }
+    }
+
+    /** @internal */
+    public static function notHeld(string $resource, string $words): NotHeldException
+    {
+        $failure = new NotHeldException("\"$resource\" is not held: $words");
+        $failure->resource = $resource;
+        return $failure;
+    }
+
+    /** Runs one operation to its end and reports it to the dispatcher. Returns its status. */
+    private function perform(int $operation, int $arg): int
+    {
+        $events = $this->driver->events;
+        if ($events?->dispatcher === null) {
+            return $this->driver->run($this->native, $operation, $arg);
+        }
+        [$began, $state] = [\hrtime(true), $this->native->state()];
+        $status = $this->driver->run($this->native, $operation, $arg);
+        if (!$this->isInner($operation, $status, $state)) {
+            $events->tell($this->told($operation, $status, $began, $state));
+        }
+        return $status;
+    }
+
+    /** With the option reentrant: neither the first acquisition nor the last release. */
+    private function isInner(int $operation, int $status, int $stateBefore): bool
+    {
+        return match ($operation) {
+            \REDLOCK_ACQUIRE => $status === \REDLOCK_OK && $stateBefore === \REDLOCK_STATE_HELD,
+            \REDLOCK_RELEASE => \in_array($this->native->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_LOST], true),
+            default => false,
+        };
+    }
+
+    private function told(int $operation, int $status, int $began, int $state): ?Event\LockEvent
+    {
+        $resource = $this->resource;
+        $sinceMs = static fn (int $at): int => \intdiv(\hrtime(true) - $at, 1000000);
+        if ($operation === \REDLOCK_ACQUIRE) {
+            if ($status !== \REDLOCK_OK) {
+                return new Event\NotAcquired($resource, \redlock_status_name($status), $this->message(),
+                    $sinceMs($began), $this->attempts());
+            }
+            $this->heldSince = \hrtime(true);
+            return new Event\Acquired($resource, $this->token(), $this->remainingMs(), $sinceMs($began),
+                $this->attempts(), $this->fence());
+        }
+        if ($operation === \REDLOCK_RELEASE) {
+            [$since, $this->heldSince] = [$this->heldSince, null];
+            $heldMs = $since === null ? null : $sinceMs($since);
+            return self::isReleased($status, $state) ? new Event\Released($resource, $heldMs) : null;
+        }
+        return $status === \REDLOCK_OK ? new Event\Extended($resource, $this->remainingMs()) : null;
+    }
+
+    private function setLease(string $method, int $operation, ?int $ttlMs): void
+    {
+        if ($ttlMs !== null && $ttlMs < 1) {
+            throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
+        }
+        $this->refuseWhatIsOver();
+        $status = $this->perform($operation, $ttlMs ?? 0);
+        $status === \REDLOCK_OK || $this->fail($status);
+    }
+
+    /** Releases it: whether that has given up what was held. */
+    private function leave(int $state): int
+    {
+        $this->hasEnded = true;
+        try {
+            $status = $this->perform(\REDLOCK_RELEASE, 0);
+        } finally {
+            $this->hasEnded = $this->native->state() === \REDLOCK_STATE_FREE; /* reentrant: once it was the last */
+        }
+        if (self::isReleased($status, $state)) {
+            return \REDLOCK_OK;
+        }
+        $status = $status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status;
+        $this->loss = $status === \REDLOCK_LOST ? $this->reason() : $this->loss;
+        return $status;
+    }
+
+    private function releaseAfterSuccess(mixed $result): void
+    {
+        if ($this->hasEnded && $this->loss === null) {
+            return; /* the body released or detached it */
+        }
+        try {
+            $this->release();
+        } catch (\Throwable $failure) {
+            throw self::carrying($result, $failure);
+        }
+    }
+
+    /** The error of the body leaves as it is, so what the release came to is only logged. */
+    private function releaseAfterFailure(): void
+    {
+        $state = $this->native->state();
+        $status = $state === \REDLOCK_STATE_FREE ? \REDLOCK_OK : $this->leave($state);
+        $status === \REDLOCK_OK || $this->driver->events?->warn('redlock: {message}',
+            ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
+    }
+
+    /** A release that is cut short goes on inside the client: what was held has been released. */
+    private static function isReleased(int $status, int $stateBefore): bool
+    {
+        return $status === \REDLOCK_OK || $status === \REDLOCK_CANCELLED && $stateBefore !== \REDLOCK_STATE_LOST;
+    }
+
+    /** Whoever repeats what the body has done must be able to see that it was done. */
+    private static function carrying(mixed $result, \Throwable $failure): \Throwable
+    {
+        $own = $failure;
+        if (!$failure instanceof RedlockThrowable) {
+            for ($last = $failure; $last->getPrevious() !== null;) {
+                $last = $last->getPrevious();
+            }
+            $own = new RedlockException('the body of run() had ended: what it returned is in $result');
+            $class = $last instanceof \Error ? \Error::class : \Exception::class;
+            (new \ReflectionProperty($class, 'previous'))->setValue($last, $own);
+        }
+        $own->result = $result;
+        return $failure;
+    }
+
+    /** The handle does not know any more that it was lost. */
+    private function refuseWhatIsOver(): void
+    {
+        if ($this->loss !== null && $this->native->state() === \REDLOCK_STATE_FREE) {
+            $lost = new LostException("\"$this->resource\": this hold of it was lost"
+                . ($this->loss === '' ? '' : " ($this->loss)"));
+            [$lost->resource, $lost->reason] = [$this->resource, $this->loss];
+            throw $lost;
+        }
+    }
+
+    private function reason(): string
+    {
+        try {
+            $this->native->fail(\REDLOCK_LOST);
+        } catch (LostException $lost) {
+            return $lost->reason;
+        }
+    }
+
+    private function refuseGenerator(\Generator $result): never
+    {
+        $refused = new InvalidOptionException("\"$this->resource\": the body of run() returned a generator, whose code "
+            . 'would run after the release: run through it inside the body, or take the lock inside the generator');
+        [$refused->resource, $refused->result] = [$this->resource, $result];
+        throw $refused;
+    }
+
+    private function __clone()
+    {
+    }
+
+    /** @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return ['resource' => $this->resource, 'state' => self::STATES[$this->native->state()],
+            'remainingMs' => $this->remainingMs(), 'renewed' => $this->isRenewed(), 'token' => $this->token(),
+            'message' => $this->message()];
+    }
+
+    public function __serialize(): array
+    {
+        throw new \LogicException('a Redlock\Hold can not be serialised: detach() it and adopt() its token elsewhere');
+    }
+}

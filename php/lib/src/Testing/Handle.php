@@ -1,0 +1,287 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Testing;
+
+use Redlock\Exception\BusyException;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LostException;
+use Redlock\Exception\NoQuorumException;
+use Redlock\Exception\NotHeldException;
+use Redlock\Native;
+
+/** @internal What a hold of a MemoryClient has in place of Native\Lock: the same methods over a Store. */
+final class Handle
+{
+    /** @var list<string> */
+    private array $resources;
+
+    private int $state = \REDLOCK_STATE_FREE;
+    private string $token = '';
+    private string $message = '';
+    private string $loss = '';
+    private int $untilMs = 0;
+    private int $slot = -1;
+    private int $attempts = 0;
+    private int $depth = 0;
+    private ?InvalidOptionException $refused = null;
+
+    /** Has the options, and refuses what nodes would refuse by them; it asks no node. */
+    private readonly Native\Lock $native;
+
+    /** @param array<string, mixed> $options by the names of the table */
+    public function __construct(
+        private readonly Native\Client $client,
+        private readonly Store $store,
+        string $resource,
+        private array $options,
+    ) {
+        $this->native = new Native\Lock($client, $resource, $options);
+        $this->resources = [$resource];
+    }
+
+    public function resource(): string
+    {
+        return $this->resources[0];
+    }
+
+    public function get(string $name): string
+    {
+        return $this->native->get($name);
+    }
+
+    public function set(string $name, string $value): void
+    {
+        $this->native->set($name, $value);
+        $this->options[$name] = $value;
+    }
+
+    public function add(string $resource): void
+    {
+        $this->native->add($resource);
+        $this->resources[] = $resource;
+    }
+
+    /** Runs an operation to its end, its status; waiting for a busy lock lets the time of the store pass. */
+    public function run(int $operation, int $arg): int
+    {
+        return match ($operation) {
+            \REDLOCK_ACQUIRE => $this->acquire($arg),
+            \REDLOCK_EXTEND => $this->extend($arg, false),
+            \REDLOCK_EXPIRE => $this->extend($arg, true),
+            \REDLOCK_RELEASE => $this->release(),
+            default => \REDLOCK_OK,
+        };
+    }
+
+    public function state(): int
+    {
+        if ($this->state === \REDLOCK_STATE_HELD) {
+            $held = $this->store->find($this->token);
+            $this->untilMs = $held['untilMs'] ?? $this->untilMs;
+            $held === null && $this->lose();
+        }
+        return $this->state;
+    }
+
+    public function validityMs(): int
+    {
+        return $this->state() === \REDLOCK_STATE_HELD ? $this->untilMs - $this->store->nowMs : 0;
+    }
+
+    public function fence(): int
+    {
+        return $this->get('fence') === 'true' ? (int) \hexdec($this->token) : 0;
+    }
+
+    public function slot(): int
+    {
+        return (int) $this->get('permits') > 1 ? $this->slot : -1;
+    }
+
+    public function attempts(): int
+    {
+        return $this->attempts;
+    }
+
+    public function token(): string
+    {
+        return $this->token;
+    }
+
+    public function adopt(string $token): int
+    {
+        [$this->token, $this->state, $this->depth] = [$token, \REDLOCK_STATE_ADOPTED, 1];
+        $this->slot = (int) $this->get('slot');
+        return \REDLOCK_OK;
+    }
+
+    public function detach(): int
+    {
+        if ($this->depth > 1) {
+            $this->refused = new InvalidOptionException("detach: \"{$this->resource()}\" was acquired $this->depth "
+                . 'times; release it until one is left');
+            return \REDLOCK_INVALID;
+        }
+        $status = $this->statusOfHeld();
+        if ($status === \REDLOCK_OK) {
+            $this->store->stopRenewing($this->token);
+            $this->state = \REDLOCK_STATE_FREE;
+        }
+        return $status;
+    }
+
+    /** @return array<string, array{status: int, words: string, ttl_ms: string, token: string}> */
+    public function answers(): array
+    {
+        return ['memory' => ['status' => \REDLOCK_OK, 'words' => $this->message, 'ttl_ms' => '', 'token' => '']];
+    }
+
+    public function heldBy(): string
+    {
+        return '';
+    }
+
+    public function message(): string
+    {
+        return "\"{$this->resource()}\": $this->message";
+    }
+
+    public function abandon(): void
+    {
+        $this->store->free($this->token);
+        $this->state = \REDLOCK_STATE_FREE;
+    }
+
+    public function fail(int $status): never
+    {
+        $failure = match ($status) {
+            \REDLOCK_BUSY => new BusyException($this->message()),
+            \REDLOCK_NO_QUORUM => new NoQuorumException($this->message()),
+            \REDLOCK_LOST => new LostException($this->message()),
+            \REDLOCK_NOT_HELD => new NotHeldException($this->message()),
+            default => $this->refused ?? $this->native->fail($status),
+        };
+        if ($failure instanceof LostException) {
+            $failure->reason = $this->loss;
+        }
+        [$failure->resource, $failure->votes] = [$this->resource(), ['memory' => $this->message]];
+        throw $failure;
+    }
+
+    private function acquire(int $waitMs): int
+    {
+        if ($this->depth > 0 && \in_array($this->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_LOST], true)) {
+            $status = $this->statusOfHeld();
+            $this->depth += $status === \REDLOCK_OK ? 1 : 0;
+            return $status;
+        }
+        $this->refused = null;
+        if ($this->native->check() !== \REDLOCK_OK) {
+            return \REDLOCK_INVALID;
+        }
+        $this->attempts = 1;
+        if (!$this->store->reachable) {
+            return $this->told(\REDLOCK_NO_QUORUM, 'too few nodes answered: unreachable');
+        }
+        $leftMs = $waitMs < -1 ? (int) $this->get('wait_ms') : $waitMs;
+        while (($token = $this->taken()) === null) {
+            $busyMs = $this->store->nextEndMs($this->resources);
+            if ($busyMs === null || $leftMs >= 0 && $leftMs < $busyMs) {
+                $this->store->pass(\max(0, $leftMs));
+                return $this->told(\REDLOCK_BUSY, 'held by others');
+            }
+            $this->store->pass($busyMs);
+            $leftMs -= $leftMs < 0 ? 0 : $busyMs;
+            $this->attempts++;
+        }
+        [$this->token, $this->state, $this->depth] = [$token, \REDLOCK_STATE_HELD, 1];
+        $this->slot = $this->store->find($token)['slot'];
+        return $this->told(\REDLOCK_OK, 'granted');
+    }
+
+    private function taken(): ?string
+    {
+        return $this->store->take($this->resources, (int) $this->get('ttl_ms'), $this->is('renew'), $this->is('shared'),
+            (int) $this->get('permits'), (int) $this->get('slot'));
+    }
+
+    private function is(string $option): bool
+    {
+        return $this->get($option) === 'true';
+    }
+
+    private function extend(int $ttlMs, bool $mayShorten): int
+    {
+        $ttlMs = $ttlMs ?: (int) $this->get('ttl_ms');
+        if ($this->refusesTtl($ttlMs)) {
+            return \REDLOCK_INVALID;
+        }
+        $status = $this->statusOfHeld();
+        if ($status === \REDLOCK_OK && !$this->store->reachable) {
+            $status = $this->told(\REDLOCK_NO_QUORUM, 'too few nodes answered: unreachable');
+        }
+        if ($status === \REDLOCK_OK) {
+            $leftMs = $mayShorten ? 0 : $this->store->find($this->token)['untilMs'] - $this->store->nowMs;
+            $this->store->hold($this->token, \max($ttlMs, $leftMs), $this->is('renew'), $this->is('shared'));
+            $this->state = \REDLOCK_STATE_HELD;
+            $this->message = 'extended';
+        }
+        return $status;
+    }
+
+    private function refusesTtl(int $ttlMs): bool
+    {
+        $this->refused = null;
+        try {
+            $probe = new Native\Lock($this->client, $this->resource(), ['ttl_ms' => $ttlMs] + $this->options);
+            $probe->check() === \REDLOCK_OK || $probe->fail(\REDLOCK_INVALID);
+        } catch (InvalidOptionException $refused) {
+            $this->refused = $refused;
+        }
+        return $this->refused !== null;
+    }
+
+    private function release(): int
+    {
+        $status = $this->statusOfHeld();
+        if ($status !== \REDLOCK_NOT_HELD && --$this->depth === 0) {
+            $this->abandon();
+            $this->message = $status === \REDLOCK_OK ? 'released' : $this->message;
+        }
+        return $status;
+    }
+
+    private function statusOfHeld(): int
+    {
+        $state = $this->state();
+        if ($state === \REDLOCK_STATE_ADOPTED && $this->store->find($this->token) === null) {
+            $this->lose();
+            $state = \REDLOCK_STATE_LOST;
+        }
+        return match ($state) {
+            \REDLOCK_STATE_FREE => $this->told(\REDLOCK_NOT_HELD, 'not acquired by this handle'),
+            \REDLOCK_STATE_LOST => \REDLOCK_LOST,
+            default => \REDLOCK_OK,
+        };
+    }
+
+    private function lose(): void
+    {
+        $this->state = \REDLOCK_STATE_LOST;
+        $this->loss = $this->untilMs <= $this->store->nowMs ? 'expired' : 'gone';
+        $this->message = "the lock was lost ($this->loss)";
+    }
+
+    private function told(int $status, string $message): int
+    {
+        $this->message = $message;
+        return $status;
+    }
+
+    public function __destruct()
+    {
+        $this->state === \REDLOCK_STATE_HELD && $this->abandon();
+    }
+}
