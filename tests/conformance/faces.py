@@ -71,11 +71,7 @@ SOURCES = {"c": "driver_c.py", "cli": "driver_cli.py", "python": "driver_python.
 # What a face lacks, and why: reviewed by people, compared with what its driver says. Anything else that is missing
 # fails.
 _PROCESS = "a run of the command is a process of its own: it keeps no handle"
-_ONE_HOLDER = {
-    "sharing": "a Lock object has one holder at a time",
-    "election": "the driver has no such message",
-    "close": "the driver has no such message",
-}
+_BODIES = {"election": "a term lasts as long as the body of run()"}
 LACKS = {
     "c": {
         "exception": "C has no exceptions",
@@ -101,13 +97,14 @@ LACKS = {
     "python": {},
     "aio": {},
     "php": {
-        **_ONE_HOLDER,
+        **_BODIES,
+        "sharing": "whoever shares an object is a Fiber or a coroutine",
         "start": "a blocking call has the only thread of PHP",
         "wait": "a blocking call has the only thread of PHP",
     },
-    "fiber": _ONE_HOLDER,
-    "revolt": _ONE_HOLDER,
-    "swoole": _ONE_HOLDER,
+    "fiber": _BODIES,
+    "revolt": _BODIES,
+    "swoole": _BODIES,
 }
 
 # Faces that may be absent, and why; if the variable that names what they need is set, they are required.

@@ -12,6 +12,7 @@ declare(strict_types=1);
 
 use Redlock\Client;
 use Redlock\Exception\ForkedException;
+use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Hold;
 use Redlock\Lock;
@@ -41,13 +42,13 @@ final class Interrupted extends Exception
 }
 
 /** What the suite calls a lock: the holds of one holder, one after the other. */
-final class Holder
+class Holder
 {
     /** Of the last call, if it was refused. */
     public ?RedlockThrowable $refusal = null;
     private bool $isOver = false;
 
-    public function __construct(private readonly Lock $lock, private ?Hold $hold = null)
+    public function __construct(public readonly Lock $lock, protected ?Hold $hold = null)
     {
     }
 
@@ -109,11 +110,45 @@ final class Holder
     }
 }
 
+/** One of those that share a lock object: a Fiber or coroutine, which speaks of its hold by the object's methods. */
+final class Caller extends Holder
+{
+    public function acting(): Hold|Lock
+    {
+        return $this->lock;
+    }
+
+    public function letGo(): void
+    {
+    }
+
+    public function state(): string
+    {
+        return $this->lock->isHeld() ? 'HELD' : ($this->lock->isLost() ? 'LOST' : 'FREE');
+    }
+
+    public function remainingMs(): int
+    {
+        return $this->lock->remainingMs();
+    }
+
+    public function facts(float $t0Ms): array
+    {
+        try {
+            $own = ['token' => $this->lock->token(), 'votes' => \array_values($this->lock->votes()),
+                'message' => $this->lock->message(), 'fence' => $this->lock->fence(), 'slot' => $this->lock->slot()];
+        } catch (NotHeldException) {
+            $own = [];
+        }
+        return ['t0_ms' => $t0Ms, 'validity_ms' => $this->remainingMs()] + $own + parent::facts($t0Ms);
+    }
+}
+
 class Driver
 {
     protected const FACE = 'php';
     protected const CAN = ['lock', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'adopt', 'cancel',
-        'fork', 'exit', 'exception', 'status', 'describe', 'renew', 'body', 'nul', 'reentrant'];
+        'fork', 'exit', 'exception', 'status', 'describe', 'renew', 'body', 'nul', 'reentrant', 'close'];
 
     /** @var array<string, Client> */
     protected array $clients = [];
@@ -194,6 +229,12 @@ class Driver
         $token = $lock->acting()->detach();
         $lock->letGo();
         return ['status' => 'OK', 'token' => $token] + $lock->facts(self::nowMs());
+    }
+
+    protected function close(array $message): array
+    {
+        $this->known('client', $message)->drain();
+        return ['status' => 'OK'];
     }
 
     protected function status(array $message): array
@@ -388,7 +429,7 @@ class Driver
     protected function commands(): array
     {
         return ['hello', 'client', 'lock', 'adopt', 'acquire', 'extend', 'release', 'state', 'validity', 'detach',
-            'status', 'describe', 'fork', 'body', 'exit'];
+            'status', 'describe', 'fork', 'body', 'exit', 'close'];
     }
 
     protected function parse(string $line): ?array

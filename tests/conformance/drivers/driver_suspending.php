@@ -13,7 +13,7 @@ use Swoole\Event;
 /** A call suspends its caller, so every message is answered in a task of its own: a Fiber or a coroutine. */
 abstract class SuspendingDriver extends Driver
 {
-    protected const CAN = [...parent::CAN, 'start', 'wait'];
+    protected const CAN = [...parent::CAN, 'start', 'wait', 'sharing'];
 
     /** @var array<string, mixed> tasks */
     private array $started = [];
@@ -22,6 +22,8 @@ abstract class SuspendingDriver extends Driver
     /** @var array<string, array> */
     private array $leaves = [];
     private string $buffer = '';
+    /** @var array<string, ArrayObject<int, Closure>> what a caller has to do */
+    private array $callers = [];
 
     /** Starts a task; returns what giveUp() takes. */
     abstract protected function spawn(Closure $task): mixed;
@@ -35,15 +37,52 @@ abstract class SuspendingDriver extends Driver
         return ['cancel' => 'command'] + parent::hello($message);
     }
 
+    protected function caller(array $message): array
+    {
+        $this->locks[$message['caller']] = new Caller($this->known('lock', $message)->lock);
+        $jobs = $this->callers[$message['caller']] = new ArrayObject();
+        $this->spawn(function () use ($jobs): void {
+            for (;; $this->delay(2)) {
+                foreach ($jobs->exchangeArray([]) as $job) {
+                    $job();
+                }
+            }
+        });
+        return ['status' => 'OK'];
+    }
+
+    /** A caller has a Fiber or coroutine of its own for all of its messages. */
+    protected function answer(array $message): ?array
+    {
+        $name = $message['lock'] ?? null;
+        $jobs = \is_string($name) ? $this->callers[$name] ?? null : null;
+        if ($jobs === null || \in_array($message['do'], ['start', 'wait', 'cancel'], true)) {
+            return parent::answer($message);
+        }
+        $reply = null;
+        $jobs[] = function () use ($message, &$reply): void {
+            $reply = parent::answer($message);
+        };
+        while ($reply === null) {
+            $this->delay(2);
+        }
+        return $reply;
+    }
+
     protected function start(array $message): array
     {
         $name = $message['lock'];
         $lock = $this->known('lock', $message);
         $what = self::oneOf($message, 'what', 'acquire', 'extend', 'release');
         unset($this->done[$name]);
-        $this->started[$name] = $this->spawn(function () use ($name, $lock, $what, $message): void {
+        $task = function () use ($name, $lock, $what, $message): void {
             $this->done[$name] = $this->operate($lock, $what, $message['arg'] ?? 0);
-        });
+        };
+        if (isset($this->callers[$name])) {
+            $this->callers[$name][] = $task;
+        } else {
+            $this->started[$name] = $this->spawn($task);
+        }
         return ['status' => 'OK'];
     }
 
@@ -83,7 +122,7 @@ abstract class SuspendingDriver extends Driver
 
     protected function commands(): array
     {
-        return [...parent::commands(), 'start', 'wait', 'cancel', 'leave'];
+        return [...parent::commands(), 'start', 'wait', 'cancel', 'leave', 'caller'];
     }
 
     /** Takes what there is to read. */
