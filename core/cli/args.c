@@ -178,6 +178,11 @@ static int take_more(struct args *args, const char *const *operands, int count, 
   return args->more_count;
 }
 
+static bool runs_a_job(const struct command *command)
+{
+  return strstr(command->operands, "-- CMD") != NULL;
+}
+
 static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
@@ -200,11 +205,6 @@ static int read_operands(struct args *args, const struct parser *parser)
   if (wants_token)
     args->token = operands[count - 1];
   return 0;
-}
-
-bool runs_a_job(const struct command *command)
-{
-  return strstr(command->operands, "-- CMD") != NULL;
 }
 
 /* Cuts CMD off at the `--` in front of it, so that its own flags are not read. */

@@ -81,19 +81,10 @@ struct command {
 };
 
 #define OVERVIEW(NAME, GROUP, LINE, OPERANDS) .name = NAME, .group = GROUP, .line = LINE, .operands = OPERANDS
-#define DEFAULTS(...)                                                                                                  \
-  .defaults = (const struct option_default[])                                                                          \
-  {                                                                                                                    \
-    __VA_ARGS__,                                                                                                       \
-    {                                                                                                                  \
-      .option = NULL                                                                                                   \
-    }                                                                                                                  \
-  }
-#define FLAGS(...)                                                                                                     \
-  .flags = (const struct flag *const[])                                                                                \
-  {                                                                                                                    \
-    __VA_ARGS__, NULL                                                                                                  \
-  }
+/* clang-format off */
+#define DEFAULTS(...) .defaults = (const struct option_default[]){__VA_ARGS__, {.option = NULL}}
+#define FLAGS(...) .flags = (const struct flag *const[]){__VA_ARGS__, NULL}
+/* clang-format on */
 
 extern const struct command *const commands[]; /* main.c; NULL at the end */
 
@@ -185,7 +176,6 @@ bool help_topic(const char *topic);             /* topics.c; false: there is no 
 /* options.c: the library's table of options */
 int option_named(const char *name, size_t length); /* its index, -1 if there is none */
 bool option_is(int index, int field, const char *text);
-unsigned option_purpose(int index); /* enum purpose; 0: of no command */
 bool option_is_for(const struct command *command, const char *option);
 void settings_add(struct settings *settings, const char *option, char *where, char *value); /* takes the texts over */
 const struct setting *settings_find(const struct settings *settings, const char *option);   /* the last; or NULL */
@@ -255,7 +245,6 @@ int session_read(struct session *session, char *text, size_t size); /* a line fr
 int64_t session_option_ms(const struct session *session, const char *option);
 int64_t now_ms(void);
 int session_close(struct session *session, int exit_code);
-void die_by(int signal_number);
 
 /* report.c */
 int exit_code_of(const struct args *args, int status);
@@ -331,7 +320,6 @@ extern const struct flag force_flag, force_yes_flag;
 int force_check(const struct args *args);
 int force_release(struct session *session);
 
-const char *verdict_name(int verdict);          /* status.c: "held" */
-bool runs_a_job(const struct command *command); /* args.c: has CMD behind -- */
+const char *verdict_name(int verdict); /* status.c: "held" */
 
 #endif

@@ -19,7 +19,7 @@ bool option_is(int index, int field, const char *text)
   return value != NULL && strcmp(value, text) == 0;
 }
 
-unsigned option_purpose(int index)
+static unsigned purpose_of(int index)
 {
   static const struct {
     const char *name;
@@ -46,7 +46,7 @@ static bool is_among(const char *word, const char *words)
 
 bool option_is_for(const struct command *command, const char *option)
 {
-  unsigned purpose = option_purpose(option_named(option, strlen(option)));
+  unsigned purpose = purpose_of(option_named(option, strlen(option)));
   return (purpose & (command->purposes | CONNECTION)) != 0 || is_among(option, command->also);
 }
 

@@ -377,7 +377,7 @@ int session_confirm(struct session *session, int status)
 }
 
 /* Ends as CMD did, or by the caught signal, so that a shell sees the same. */
-void die_by(int signal_number)
+static void die_by(int signal_number)
 {
   struct rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
