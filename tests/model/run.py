@@ -9,6 +9,7 @@ import argparse
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build/model"
 DEPTH = 10000  # steps; a breadth-first search needs few
+QUICK_S = 2  # of processor time: most searches take less than it takes to optimize their program
 MEMORY_MB = {"fast": 2000, "full": 12000}
 
 
@@ -61,33 +63,51 @@ def is_about_progress(run):
     return "LIVE" in run.switches
 
 
-def search(run, folder):
+def search(run):
+    """What spin's program says, and its folder. It is optimized, and begins anew, once its search is a long one."""
+    folder = generated(run)
     fair = ["-a", "-f", f"-m{100 * DEPTH}"] if is_about_progress(run) else [f"-m{DEPTH}"]
-    return command(folder, "./pan", "-E", *fair).stdout
+    if run.set == "fast":
+        compile_program(run, folder, "-O0")
+        done = command(folder, "./pan", "-E", *fair, before=stop_soon)
+        if done.returncode != -signal.SIGXCPU:
+            return done.stdout, folder
+    compile_program(run, folder, "-O2")
+    return command(folder, "./pan", "-E", *fair).stdout, folder
 
 
-def command(folder, *words):
-    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def stop_soon():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (QUICK_S, resource.RLIM_INFINITY))
+
+
+def command(folder, *words, before=None):
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          preexec_fn=before)
     (folder / f"{Path(words[0]).name}.out").write_text(done.stdout)
     return done
 
 
-def compiled(run):
+def checked_command(run, folder, *words):
+    done = command(folder, *words)
+    if done.returncode != 0:
+        sys.exit(f"{run.name}: {' '.join(words)}\n{done.stdout}")
+
+
+def generated(run):
     folder = BUILD / run.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for path in HERE.glob("*.pml"):
         shutil.copy(path, folder)
+    checked_command(run, folder, "spin", "-a", *("-D" + switch for switch in run.switches), run.model + ".pml")
+    return folder
+
+
+def compile_program(run, folder, level):
     kind = ["-DNFAIR=4"] if is_about_progress(run) else ["-DBFS", "-DSAFETY"]
     options = [*kind, "-DNOREDUCE", f"-DMEMLIM={MEMORY_MB[run.set]}"]
-    for words in (
-        ["spin", "-a", *("-D" + switch for switch in run.switches), run.model + ".pml"],
-        ["gcc", "-O2", "-w", *options, "-o", "pan", "pan.c"],
-    ):
-        done = command(folder, *words)
-        if done.returncode != 0:
-            sys.exit(f"{run.name}: {' '.join(words)}\n{done.stdout}")
-    return folder
+    checked_command(run, folder, "gcc", level, "-w", *options, "-o", "pan", "pan.c")
 
 
 def verdict_of(text):
@@ -104,7 +124,7 @@ def verdict_of(text):
 def check(run):
     begun = time.monotonic()
     cpu_before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    text = search(run, compiled(run))
+    text, _ = search(run)
     cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = verdict_of(text)
     states = re.search(r"([\d.e+]+) states, stored", text)
@@ -122,8 +142,7 @@ def check(run):
 
 def trace(run):
     """Each step: whose, and the line of the model that says what it does."""
-    folder = compiled(run)
-    search(run, folder)
+    _, folder = search(run)
     text = command(folder, "./pan", "-r").stdout
     source = (folder / f"{run.model}.pml").read_text().splitlines()
     of_client = re.findall(r"^proctype (\w+)\(byte c\b", "\n".join(source), re.M)
