@@ -69,7 +69,7 @@ def search(run):
     fair = ["-a", "-f", f"-m{100 * DEPTH}"] if is_about_progress(run) else [f"-m{DEPTH}"]
     if run.set == "fast":
         compile_program(run, folder, "-O0")
-        done = command(folder, "./pan", "-E", *fair, before=stop_soon)
+        done = command(folder, "./pan", "-E", *fair, "-w18", before=stop_soon)  # few states: a small table for them
         if done.returncode != -signal.SIGXCPU:
             return done.stdout, folder
     compile_program(run, folder, "-O2")
