@@ -261,8 +261,8 @@ class HoldBase(HoldSurface):
     def detach(self) -> str:
         self._check_act("detach")
         token = self.token
-        self._has_ended = True
         try:
+            self._has_ended = True
             status = self._detach_of(self._handle)
             if status:
                 raise self._lost() if status == lib.REDLOCK_LOST else self._error(status)
@@ -273,7 +273,7 @@ class HoldBase(HoldSurface):
         return token
 
     def _begin_release(self) -> bool:
-        """Whether it is the outermost one; raises what makes it impossible."""
+        """Whether it is the outermost one; raises what makes it impossible, and then changes nothing."""
         if self._on_lost is not None and not self._has_ended:
             self._tell_if_lost()
         if self._count > 1:
@@ -287,7 +287,6 @@ class HoldBase(HoldSurface):
         if state == FREE:
             self._lose()
             raise self._lost()
-        self._has_ended = True
         return True
 
     def _judge_release(self, status: int) -> None:
@@ -298,6 +297,7 @@ class HoldBase(HoldSurface):
         if status == lib.REDLOCK_LOST or (status == lib.REDLOCK_INVALID and self._client.closed):
             self._lose()
             raise self._lost()
+        self._abandon_release()
         raise self._error(status)
 
     def _lose(self) -> None:

@@ -67,13 +67,16 @@ class Hold(HoldBase):
 
     async def release(self) -> None:
         need_loop()
-        if not self._begin_release():
-            return
         try:
+            if not self._begin_release():
+                return
+            self._has_ended = True
             status = await self._in_turn(RELEASE, 0)
             self._unwatch()
             if status != OK:
                 self._judge_release(status)
+        except RedlockError:
+            raise
         except BaseException:
             self._abandon()
             raise

@@ -44,9 +44,10 @@ class Hold(HoldBase):
         _client: Client
 
     def release(self) -> None:
-        if not self._begin_release():
-            return
-        try:
+        try:  # around it all: a signal handler may raise between any two steps
+            if not self._begin_release():
+                return
+            self._has_ended = True
             status = self._client._release(self._handle)
             if status == IN_FLIGHT:  # another thread is extending it
                 status = self._in_turn(lambda: self._client._release(self._handle))
@@ -54,6 +55,8 @@ class Hold(HoldBase):
                 self._unwatch()
             if status != OK:
                 self._judge_release(status)
+        except RedlockError:
+            raise
         except BaseException:
             self._abandon_release()
             raise

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import gc
+import sys
 import textwrap
 import threading
 import time
@@ -438,6 +439,75 @@ def test_no_interrupt_poisons_a_lock(script, nodes, kind):
     made, body = BODIES[kind]
     source = SIGNALS.replace("KIND", made).replace("BODY", body)
     assert script(f"GENEROUS_TIMEOUTS = {GENEROUS_TIMEOUTS}\n" + source).end(280)[:2] == (0, "True True")
+    nodes.no_keys()
+
+
+class Interrupt(BaseException):
+    pass
+
+
+def cut_off(call, number):
+    """Calls it with an exception of a signal handler at so many lines of the package; whether there were as many."""
+    left = [number]
+
+    def trace(frame, event, _):
+        if "libredlock" not in frame.f_code.co_filename or "__del__" in names_of(frame):
+            return None
+        left[0] -= event == "line"
+        if event == "line" and left[0] == 0:
+            raise Interrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return left[0] <= 0
+
+
+def names_of(frame):
+    """The functions that run."""
+    while frame is not None:
+        yield frame.f_code.co_name
+        frame = frame.f_back
+
+
+def within(lock, *acts):
+    def call():
+        with lock:
+            for act in acts:
+                act()
+
+    return call
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("kind", ["plain", "block", "hold", "rlock", "reader", "detach"])
+def test_an_interrupt_at_any_line_poisons_no_lock(client, nodes, kind):
+    lock, kept = client.rlock("r", ttl=30, wait=20) if kind == "rlock" else client.lock("r", ttl=30, wait=20), []
+    call = {
+        "plain": lambda: (lock.acquire(), lock.extend(), lock.release()),
+        "block": within(lock, lock.extend),
+        "hold": lambda: (kept.append(lock.take()), kept[-1].extend(), kept[-1].release()),
+        "rlock": within(lock, within(lock), lock.extend),
+        "reader": within(lock, lock.downgrade),
+        "detach": lambda: client.adopt("r", lock.take().detach()).release(),
+    }[kind]
+    number = 1
+    while cut_off(call, number):
+        while lock.locked():
+            with contextlib.suppress(libredlock.RedlockError):
+                lock.release()
+        if kind == "detach":
+            for node in nodes:
+                node.delete_keys()
+        assert lock.acquire(timeout=20), number
+        lock.release()
+        number += 1
+    assert number > 20
     nodes.no_keys()
 
 
