@@ -4,6 +4,7 @@ over a C cycle, and 64 tasks beside other Python libraries."""
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,20 @@ COSTS = (
     ("aio-with", "asyncio, async with and a new lock each", "the same with a new handle each", None),
     ("uvloop-with", "uvloop, async with and a new lock each", "the same with a new handle each", None),
 )
+# shape of python_subject.py, words, how much longer than the other version in us
+THAN_BEFORE = (
+    ("one-object", "blocking, one object", 1),
+    ("with-one-object", "with block, one object", 2.5),
+    ("with-block", "with block, a new lock each", 0),
+    ("aio-one-object", "asyncio, one object", 1),
+)
+# shape, words, how many at once
+CROWDS = (
+    ("one-object", "threads", 64),
+    ("one-object", "threads", 1000),
+    ("aio-one-object", "tasks", 64),
+    ("aio-one-object", "tasks", 1000),
+)
 FACES = (
     ("blocking", "blocking"),
     ("with-block", "with block, a new lock each"),
@@ -46,7 +61,32 @@ class PythonBench:
                 "--milliseconds", self.milliseconds, *args]
 
     def rows(self):
-        return [*self.over_the_runtime(), *self.over_c(), *self.in_flight(), *self.idle(), self.memory()]
+        rows = [*self.over_the_runtime(), *self.over_c(), *self.in_flight(), *self.idle(), self.memory()]
+        return [*rows, *self.than_before()] if self.options.before else rows
+
+    def than_before(self):
+        """Beside the package of another version; both take turns on the same nodes."""
+        other = package_of(self.options.before, self.options.python)
+        for shape, words, goal_us in THAN_BEFORE:
+            runs = self.both(shape, other)
+            mine, theirs = (bench.median(runs[side], "p50_us") for side in ("mine", "theirs"))
+            cost_us = statistics.median(a["p50_us"] - b["p50_us"] for a, b in zip(runs["mine"], runs["theirs"]))
+            cpu_us = statistics.median(a["cpu_us"] - b["cpu_us"] for a, b in zip(runs["mine"], runs["theirs"]))
+            row = bench.Row(f"Python {words}: over {self.options.before}, p50", "us", cost_us,
+                            note="%.0f us, before %.0f us; CPU %+.1f us" % (mine, theirs, cpu_us))
+            yield row.judged(cost_us, "<=", goal_us)
+        for shape, words, count in CROWDS:
+            runs = self.both(shape, other, "--in-flight", str(count), "--warm", str(count))
+            rate = bench.median(runs["mine"], "cycles_per_s")
+            row = bench.Row(f"Python {count} {words} on one object", "cycles/s", rate)
+            row.ratio_to = self.options.before
+            row.ratio = statistics.median(
+                a["cycles_per_s"] / b["cycles_per_s"] for a, b in zip(runs["mine"], runs["theirs"]))
+            yield row.judged(row.ratio, ">=", 1)
+
+    def both(self, shape, other, *args):
+        commands = {"mine": self.subject(shape, *args), "theirs": self.subject(shape, *args, python=other)}
+        return bench.interleaved(self.rounds, commands)
 
     def over_the_runtime(self):
         """Both programs take turns in one process, on one client; the cost is the median of the pairs' differences."""
@@ -130,12 +170,30 @@ class PythonBench:
         return bench.Row("Python import libredlock, memory", "MB", used_mb).judged(used_mb, "<=", 3)
 
 
+def package_of(version, python):
+    """An interpreter with the package of a commit, which is made at its first use."""
+    folder = ROOT / "build" / "before" / version
+    interpreter = folder / "venv/bin/python"
+    if not (folder / "made").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "source").mkdir(parents=True)
+        archive = subprocess.run(["git", "archive", version], cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(folder / "source")], input=archive, check=True)
+        quiet = {"check": True, "stdout": sys.stderr}
+        subprocess.run([str(python), "-m", "venv", str(folder / "venv")], **quiet)
+        subprocess.run([str(interpreter), "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                        str(folder / "source")], **quiet)
+        (folder / "made").touch()
+    return interpreter
+
+
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="3 short rounds: a rough look")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each comparison (default 7)")
     parser.add_argument("--core", type=int, metavar="N", help="the core for programs and nodes (default: the idlest)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--before", metavar="COMMIT", help="compare with the package of that commit, too")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="DIR")
     parser.add_argument("--python", type=Path, default=ROOT / "build/venv-python/bin/python", metavar="PATH",
                         help="an interpreter with libredlock installed (default %(default)s)")

@@ -141,6 +141,49 @@ def uvloop(figures, urls, count):
     aio(figures, urls, count)
 
 
+def one_object(figures, urls, count):
+    """All threads, or the only one, share a lock object, with no time inside."""
+    import libredlock
+
+    with libredlock.Client(urls) as client:
+        lock = client.lock("bench", ttl=10)
+
+        def cycle():
+            lock.acquire()
+            lock.release()
+
+        in_threads(figures, count, lambda i: cycle)
+
+
+def with_one_object(figures, urls, count):
+    import libredlock
+
+    with libredlock.Client(urls) as client:
+        lock = client.lock("bench", ttl=10)
+
+        def cycle():
+            with lock:
+                pass
+
+        in_threads(figures, count, lambda i: cycle)
+
+
+def aio_one_object(figures, urls, count):
+    from libredlock import aio
+
+    async def main():
+        async with aio.Client(urls) as client:
+            lock = client.lock("bench", ttl=10)
+
+            async def cycle():
+                await lock.acquire()
+                await lock.release()
+
+            await in_tasks(figures, count, lambda i: cycle)
+
+    asyncio.run(main())
+
+
 def idle(figures, urls, count):
     """Held and renewed locks without any calls: the share of a core."""
     import libredlock
@@ -281,7 +324,7 @@ def redis_py(figures, urls, count):
 
 
 SHAPES = {shape.__name__.replace("_", "-"): shape for shape in (
-    blocking, with_block, aio, uvloop, idle, memory, redlock_py, pottery, redlock_ng, aioredlock, redis_py)}
+    blocking, with_block, aio, uvloop, one_object, with_one_object, aio_one_object, idle, memory, redlock_py, pottery, redlock_ng, aioredlock, redis_py)}
 
 
 def main():
