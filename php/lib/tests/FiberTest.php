@@ -125,6 +125,25 @@ final class FiberTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAReleaseComesAfterWhatIsInFlight(): void
+    {
+        $client = $this->fiberClient();
+        $hold = $client->lock('shared object')->acquire();
+        $told = [];
+        $this->loop->run([
+            static function () use ($hold, &$told): void {
+                $hold->extend();
+                $told[] = 'extended';
+            },
+            static function () use ($hold, &$told): void {
+                $hold->release();
+                $told[] = 'released';
+            },
+        ]);
+        $this->assertSame(['extended', 'released'], $told);
+        $this->assertNothingIsLeft();
+    }
+
     public function testTwoFibersInOneHoldAreRefused(): void
     {
         $hold = $this->fiberClient()->lock('shared object')->acquire();

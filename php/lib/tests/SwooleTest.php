@@ -153,6 +153,23 @@ final class SwooleTest extends NodesTestCase
         $this->assertSame($seen->next->token(), $this->client()->status('account')->token);
     }
 
+    public function testAReleaseComesAfterWhatIsInFlight(): void
+    {
+        $client = $this->client();
+        $told = [];
+        $this->inCoroutine(static function () use ($client, &$told): void {
+            $hold = $client->lock('acted on')->acquire();
+            Coroutine::create(static function () use ($hold, &$told): void {
+                $hold->extend();
+                $told[] = 'extended';
+            });
+            $hold->release();
+            $told[] = 'released';
+        });
+        $this->assertEqualsCanonicalizing(['extended', 'released'], $told);
+        $this->assertNothingIsLeft();
+    }
+
     /** The numbers of coroutines come again. */
     public function testACoroutineOwnsNothingOfOneThatHasEnded(): void
     {

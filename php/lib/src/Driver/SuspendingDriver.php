@@ -11,8 +11,11 @@ use Redlock\Testing\Handle;
 /** @internal Suspends the caller, a Fiber or a coroutine, while others go on. */
 abstract class SuspendingDriver extends Driver
 {
+    /** @var \WeakMap<Native\Lock, list<mixed>> waiters of releases that come after what is in flight */
+    private \WeakMap $next;
+
     /**
-     * The waiters of acquisitions, and null for those of other operations. Weak, since a coroutine of Swow that is
+     * The waiters of acquisitions, and false for those of other operations. Weak, since a coroutine of Swow that is
      * killed runs no finally.
      *
      * @var \WeakMap<Native\Lock, mixed>
@@ -30,6 +33,7 @@ abstract class SuspendingDriver extends Driver
     ) {
         parent::__construct($client, $events);
         $this->waiting = new \WeakMap();
+        $this->next = new \WeakMap();
     }
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
@@ -41,11 +45,18 @@ abstract class SuspendingDriver extends Driver
         $this->prepare($this->isNewProcess());
         $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
         $status = $lock->start($operation | $flag, $arg, $waiter);
+        while ($status === \REDLOCK_IN_FLIGHT && $operation === \REDLOCK_RELEASE && isset($this->waiting[$lock])) {
+            $this->next[$lock] = [...$this->next[$lock] ?? [], $waiter];
+            if (!$this->suspend($waiter)) {
+                return Leave::release($lock); /* the waiter was cancelled */
+            }
+            $status = $lock->start($operation | $flag, $arg, $waiter);
+        }
         if ($status !== \REDLOCK_OK) {
             return $status;
         }
         $status = \REDLOCK_PENDING;
-        $this->waiting[$lock] = $operation === \REDLOCK_ACQUIRE ? $waiter : null;
+        $this->waiting[$lock] = $operation === \REDLOCK_ACQUIRE ? $waiter : false;
         try {
             $this->watch();
             while (($status = $lock->ended()) === \REDLOCK_PENDING && $this->suspend($waiter)) {
@@ -59,6 +70,9 @@ abstract class SuspendingDriver extends Driver
             if ($status === \REDLOCK_PENDING) {
                 $status = Leave::cancelled($lock, $operation);
             }
+            $next = $this->next[$lock] ?? [];
+            unset($this->next[$lock]);
+            \array_map(Waiters::resume(...), $next);
         }
         $this->events === null || $this->writeEvents($lock, $operation);
         return $status;
@@ -73,8 +87,8 @@ abstract class SuspendingDriver extends Driver
     /** Wakes the waiter, which then looks at its acquisition. */
     final public function resume(Native\Lock $lock): void
     {
-        $waiter = $this->waiting[$lock] ?? null;
-        $waiter === null || Waiters::resume($waiter);
+        $waiter = $this->waiting[$lock] ?? false;
+        $waiter === false || Waiters::resume($waiter);
     }
 
     public function inFlight(): int
