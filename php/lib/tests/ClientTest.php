@@ -6,7 +6,6 @@ namespace Redlock\Tests;
 
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
-use Redlock\Hold;
 use Redlock\Lock;
 use Redlock\Native;
 

@@ -8,7 +8,6 @@ use Redlock\Client;
 use Redlock\Exception\CancelledException;
 use Redlock\Exception\InFlightException;
 use Redlock\Hold;
-use Redlock\Lock;
 
 final class FiberTest extends NodesTestCase
 {

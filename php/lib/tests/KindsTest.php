@@ -7,7 +7,6 @@ namespace Redlock\Tests;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Hold;
-use Redlock\Lock;
 use Redlock\Verdict;
 
 final class KindsTest extends NodesTestCase

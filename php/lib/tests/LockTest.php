@@ -10,7 +10,6 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Exception\TimedOutException;
 use Redlock\Hold;
-use Redlock\Lock;
 
 final class LockTest extends NodesTestCase
 {

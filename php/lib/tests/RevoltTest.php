@@ -37,10 +37,9 @@ final class RevoltTest extends NodesTestCase
     public function testTheRunningLoopIsFound(): void
     {
         $client = $this->client();
-        $holder = $client->lock('found');
         $events = [];
-        EventLoop::queue(static function () use ($client, $holder, &$events): void {
-            $holder->acquire();
+        EventLoop::queue(static function () use ($client, &$events): void {
+            $holder = $client->lock('found')->acquire();
             EventLoop::queue(static function () use ($client, &$events): void {
                 $events[] = 'waits';
                 $client->lock('found')->run(static function () use (&$events): void {
