@@ -324,7 +324,8 @@ def redis_py(figures, urls, count):
 
 
 SHAPES = {shape.__name__.replace("_", "-"): shape for shape in (
-    blocking, with_block, aio, uvloop, one_object, with_one_object, aio_one_object, idle, memory, redlock_py, pottery, redlock_ng, aioredlock, redis_py)}
+    blocking, with_block, aio, uvloop, one_object, with_one_object, aio_one_object, idle, memory, redlock_py,
+    pottery, redlock_ng, aioredlock, redis_py)}
 
 
 def main():
