@@ -322,7 +322,8 @@ class HoldBase(HoldSurface):
     def _forget(self) -> None:
         """Sends the deletes; a release that is cancelled goes on inside the client."""
         self._cancel_of(self._handle)
-        if self._state_of(self._handle) in (HELD, LOST) and self._start_of(self._handle, RELEASE | AT_ONCE, 0) == OK:
+        state = self._state_of(self._handle)
+        if state in (HELD, ADOPTED, LOST) and self._start_of(self._handle, RELEASE | AT_ONCE, 0) == OK:
             self._cancel_of(self._handle)
 
     # ---- blocks -----------------------------------------------------------------------------------------------------

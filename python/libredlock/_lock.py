@@ -8,7 +8,7 @@ from weakref import ref
 
 from ._core import ffi, lib
 from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError, Vote
-from ._hold import FORKED, LOST, HoldBase
+from ._hold import ADOPTED, FORKED, HELD, LOST, HoldBase
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
 from ._process import generation, this_process
 from ._surface import LockSurface
@@ -204,8 +204,11 @@ class LockBase(LockSurface):
             hold._watch()
 
     def _give_up(self, owner: Any) -> None:
-        """Deletes the keys that the owner's lost holds have left: they outlast the lease by the drift of clocks."""
+        """Deletes the keys that the owner's lost holds have left: they outlast the lease by the drift of clocks. And
+        completes its releases of which signals have cut off the call and its repair."""
         for hold in self._holds[:]:
+            if hold._has_ended and hold._owner() is owner and hold._state() in (HELD, ADOPTED):
+                hold._forget()
             if not hold._has_ended and hold._owner() is owner and hold._state() == LOST and not self._admits_several:
                 hold._loss = hold._reason()
                 hold._forget()

@@ -511,6 +511,15 @@ def test_an_interrupt_at_any_line_poisons_no_lock(client, nodes, kind):
     nodes.no_keys()
 
 
+def test_a_release_that_was_cut_off_twice_is_completed(client):
+    """The second signal has cut off the repair: it is marked, and the core was never told."""
+    lock = client.lock("r", ttl=30)
+    hold = lock.take()
+    hold._has_ended = True
+    assert lock.acquire(timeout=20) and not hold.owned()
+    lock.release()
+
+
 # ---- tasks -----------------------------------------------------------------------------------------------------------
 
 WAYS = {
