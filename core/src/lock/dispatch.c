@@ -180,7 +180,7 @@ static void part_arrived(struct rlk_node *n, struct rlk_outcome *out)
   if (out->fault != RLK_FAULT_NONE || out->reply->type != RLK_REPLY_INTEGER)
     return;
   if (claim->key->count > 1)
-    rlk_others_handed_over_part(claim, out->reply->integer & 2, out->now_ns);
+    rlk_others_handed_over_part(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
   else
     hear_of_the_queue(n, out);
 }

@@ -170,7 +170,6 @@ struct rlk_wait {
 
 /* Whether others wait for its resource (queue.c). */
 struct rlk_others {
-  int64_t alone_ns; /* when a release last learned that nobody was waiting; 0: unknown */
   int home;         /* the node that is asked behind its SET, RLK_QUEUE_..., or -1 */
   uint64_t asked;   /* nodes whose answer to that is outstanding, as bits */
   int64_t until_ns; /* a lock that is won waits for them no longer than that; 0: it does not wait */

@@ -12,10 +12,29 @@
 #define KNOWS_WITHIN_NS (20 * MS) /* one node says whether others wait; it need not be among the fastest */
 #define ALONE_NS (20 * MS)        /* nobody is asked for so long after the last answer that nobody waits */
 
-/* A handle that re-acquires without contention skips the queue. */
+/* Whoever re-acquires without contention skips the queue, with the same handle or another one. */
+static struct rlk_alone *alone_at(struct rlk_engine *e, struct rlk_key *key)
+{
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; !key->hash && i < key->all_size; i++)
+    hash = (hash ^ (unsigned char)key->all[i]) * 0x100000001b3;
+  key->hash = key->hash ? key->hash : hash;
+  return &e->alone[(key->hash ^ key->hash >> 32) % RLK_ALONE_KEPT];
+}
+
+static void note_alone(struct rlk_engine *e, struct rlk_key *key, int is_alone, int64_t now)
+{
+  struct rlk_alone *at = alone_at(e, key);
+  if (is_alone)
+    *at = (struct rlk_alone){key->hash, now};
+  else if (at->key_hash == key->hash)
+    at->key_hash = 0;
+}
+
 static int is_alone(const redlock_lock *lock, int64_t now)
 {
-  return lock->others.alone_ns && now - lock->others.alone_ns < ALONE_NS;
+  const struct rlk_alone *at = alone_at(lock->engine, lock->key);
+  return at->key_hash == lock->key->hash && now - at->at_ns < ALONE_NS;
 }
 
 /* A node that was never connected may be the one that is home to others. */
@@ -86,7 +105,7 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
     return;
   if (!rlk_has_place(lock) && !lock->engine->room_count && is_alone(lock, now))
     return;
-  lock->others.alone_ns = 0; /* until home answers */
+  note_alone(lock->engine, lock->key, 0, now); /* until home answers */
   lock->claim->hands_over = rlk_has_place(lock) ? lock->wait.home : home_or_anywhere(lock, now);
   lock->claim->queues_empty = 0;
   lock->claim->place = lock->wait.place;
@@ -124,8 +143,7 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
   else if (e->room_count)
     room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
-  if (claim->lock)
-    claim->lock->others.alone_ns = others_wait ? 0 : now;
+  note_alone(e, claim->key, !others_wait, now);
   if (!room)
     return;
   for (first = room->first;
@@ -140,12 +158,10 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: the node need not report it */
 }
 
-void rlk_others_handed_over_part(struct rlk_claim *claim, int others_wait, int64_t now)
+void rlk_others_handed_over_part(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
 {
-  if (claim->hands_over != RLK_QUEUE_EACH || !claim->lock)
+  if (claim->hands_over != RLK_QUEUE_EACH)
     return;
-  if (others_wait)
-    claim->lock->others.alone_ns = 0;
-  else if (++claim->queues_empty == claim->key->count)
-    claim->lock->others.alone_ns = now;
+  if (others_wait || ++claim->queues_empty == claim->key->count)
+    note_alone(e, claim->key, !others_wait, now);
 }

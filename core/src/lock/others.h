@@ -20,6 +20,6 @@ void rlk_others_let_in(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */
 void rlk_others_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
 /* ... for one of several resources: nobody waits if the homes of all say so. */
-void rlk_others_handed_over_part(struct rlk_claim *claim, int others_wait, int64_t now_ns);
+void rlk_others_handed_over_part(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
 
 #endif
