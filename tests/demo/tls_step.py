@@ -20,9 +20,9 @@ asyncio.run(main())
 
 RUN = """
 $client = Redlock\\Client::connect(nodeTimeoutMs: 2000);
-$client->lock('orders:61')->run(function (Redlock\\Lock $lock) use ($client) {
+$client->lock('orders:61')->run(function (Redlock\\Hold $hold) use ($client) {
     $tls = max(array_column($client->describe()['nodes'], 'tls'));
-    echo "held for {$lock->remainingMs()} ms over $tls\\n";
+    echo "held for {$hold->remainingMs()} ms over $tls\\n";
 });
 """
 
