@@ -410,6 +410,8 @@ class Proxy(_Listener):
         except (OSError, asyncio.TimeoutError):
             sock.close()
             return
+        if sock.family != socket.AF_UNIX:  # asyncio does not for a socket that it has not made
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await self._loop.connect_accepted_socket(lambda: client, sock)
         self._clients = [*(one for one in self._clients if not (one.lost and one.other.lost)), client]
 
