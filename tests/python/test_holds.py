@@ -111,13 +111,18 @@ def test_a_late_release_of_an_acquire_elsewhere_spares_the_next(client, threads,
     two(lock.release)
 
 
+def outlive_a_lease(client):
+    before = client.describe()["renewals"]
+    eventually(lambda: client.describe()["renewals"] >= before + 3, 60, "it is renewed each half of its TTL")
+
+
 def test_a_block_is_renewed_while_another_thread_waits(client, threads):
     lock, (one, two) = client.lock("r", **lapsing(4)), threads
     with ThreadPoolExecutor(1) as pool:
         first = one(lambda: next(kept := entered(lock)) and kept)
         waiting = pool.submit(lock.acquire, timeout=60)
         eventually(lambda: client.describe()["waiting"])
-        time.sleep(5)
+        outlive_a_lease(client)
         assert not waiting.done() and not free(client, "r")
         two(first.close)
         plain = waiting.result(60)
@@ -321,7 +326,7 @@ def test_what_ended_stays_ended(client):
 
 def test_a_hold_is_a_block_that_renews(client):
     with client.lock("r", **lapsing(4)).take() as hold:
-        time.sleep(5)
+        outlive_a_lease(client)
         assert hold.owned()
     assert not hold.locked()
 
