@@ -15,7 +15,7 @@ import pathlib
 import subprocess
 import pytest
 from testing import Late, eventually
-BEFORE = pathlib.Path(__file__).parents[1] / "build/runs"
+BEFORE = next(folder / "build/runs" for folder in pathlib.Path(__file__).parents if (folder / "build").exists())
 def runs(name):
     with open(BEFORE / name, "a") as file:
         file.write(".")
@@ -35,6 +35,7 @@ class Repository:
 
     def __init__(self, folder):
         self.folder = folder
+        self.file = "tests/test_x.py"
         for name in "tests/conftest.py", "tests/pytest.ini", "tests/allowed-skips.txt":
             self.write(name, (ROOT / name).read_text())
         shutil.copytree(ROOT / "tests/tools", folder / "tests/tools", ignore=shutil.ignore_patterns("__pycache__"))
@@ -52,7 +53,7 @@ class Repository:
         subprocess.run(["git", *author, "-C", self.folder, *words], check=True, capture_output=True)
 
     def commit(self, *cases, later=10):
-        self.write("tests/test_x.py", HEAD + "".join(cases))
+        self.write(self.file, HEAD + "".join(cases))
         self.git("add", ".")
         self.git("commit", "-q", "-m", "tests: begin")
         for number in range(later):
@@ -68,7 +69,7 @@ class Repository:
             " echo $? 1 1 >build/results/part/status; exec python3 tests/tools/summary.py build/results"
         )
         junit = "build/results/part/x.xml"
-        pytest_of_it = [sys.executable, "-m", "pytest", "-q", f"--junitxml={junit}", *options, "tests/test_x.py"]
+        pytest_of_it = [sys.executable, "-m", "pytest", "-q", f"--junitxml={junit}", *options, self.file]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests/kit")}
         done = subprocess.run(
             ["bash", "-c", script, "sh", junit, *pytest_of_it],
@@ -169,6 +170,16 @@ def test_lateness_in_a_file_that_was_changed_is_failure(repository, later, passe
     lines, status = repository.run()
     assert (status == 0) == passed and repository.runs("a") == (4 if passed else 1)
     assert any("tests/test_x.py was changed lately" in line for line in lines) != passed
+
+
+def test_a_case_that_runs_in_virtual_time_too_may_be_late(repository):
+    repository.file = "tests/live/virtual/test_x.py"
+    repository.write("tests/late.txt", f"{repository.file}::test_a\n")
+    repository.commit(LATE.format(name="a", times=1), LATE.format(name="b", times=2), later=0)
+    lines, status = repository.run()
+    assert lines[-1] == "1 passed, 1 failed" and status == 1
+    assert (repository.runs("a"), repository.runs("b")) == (4, 2)
+    assert not any("to be added" in line for line in lines)
 
 
 def test_lateness_in_a_file_that_is_not_committed_is_failure(repository):

@@ -39,6 +39,7 @@ def test_links_lead_to_pages_and_copies(tmp_path):
         "docs/man/x.1": '.TH x 1\n.SH NAME\nx - y\n.SS "Some words"\ntext\n',
         "tests/test_x.py": "import x\n\n\ndef test_holds():\n    pass\n",
         "core/x.c": "int a < b;\n",
+        "site/mkdocs.yml": "nav:\n  - Guides:\n      - A: docs/a.md\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -47,7 +48,7 @@ def test_links_lead_to_pages_and_copies(tmp_path):
         '[a](docs/a.md#b), [t](source/tests/test_x.py.md#line-4 "holds"), [c](source/core/x.c.md),'
         " [d](https://github.com/libredlock/libredlock/tree/main/core), [e](https://e.org/x.c)")
     assert (pages / "docs/a.md").read_text() == (
-        "[up](../source/core/x.c.md) and [b](#b) ![p](p.svg) [home](../overview.md#c)")
+        "---\nsearch: {boost: 4}\n---\n\n[up](../source/core/x.c.md) and [b](#b) ![p](p.svg) [home](../overview.md#c)")
     assert (pages / "docs/p.svg").read_text() == "<svg/>"
     assert 'id="line-4"' in (pages / "source/tests/test_x.py.md").read_text()
     assert "&lt;</span>" in (pages / "source/core/x.c.md").read_text()
@@ -55,6 +56,8 @@ def test_links_lead_to_pages_and_copies(tmp_path):
 
 
 def test_a_link_to_nothing_is_an_error(tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/mkdocs.yml").write_text("nav:\n")
     (tmp_path / "README.md").write_text("[a](gone.md)")
     with pytest.raises(SystemExit, match=r"^site: README.md has a link to gone.md, which there is not$"):
         Documents(tmp_path, tmp_path / "pages").collect()
