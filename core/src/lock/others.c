@@ -130,11 +130,17 @@ void rlk_others_let_in(redlock_lock *lock, int64_t now)
   lock->wait.place.number = 0;
 }
 
+static void wake(redlock_lock *lock, int64_t now)
+{
+  if (lock && lock->op.phase == RLK_SLEEPING)
+    rlk_timer_set(&lock->engine->net.timers, &lock->op.timer, now);
+}
+
 void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
 {
   const struct rlk_key *key = claim->key;
   struct rlk_room *room = NULL;
-  redlock_lock *first;
+  redlock_lock *first, *ours;
   if (others_wait)
     claim->queues_empty = -1; /* another node may not know */
   else if (claim->queues_empty < 0)
@@ -151,11 +157,12 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     first = first->wait.next;
   if (!others_wait || !first) /* else it may be that one of whom the node has heard */
     room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
-  if (!first && room->ours_until_ns && (first = room->first) != NULL)
-    first->wait.is_told = !others_wait;
+  ours = room->ours_until_ns ? room->first : NULL;
+  if (ours && ours != first)
+    ours->wait.is_told = !others_wait;
   room->ours_until_ns = 0;
-  if (first && first->op.phase == RLK_SLEEPING)
-    rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: the node need not report it */
+  wake(ours, now);
+  wake(first, now); /* of this client: the node need not report it */
 }
 
 void rlk_others_handed_over_part(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)

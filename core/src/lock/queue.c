@@ -200,11 +200,13 @@ static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
   return RLK_TURN_WAIT;
 }
 
-/* It is the turn of this client, which will hear of the release by itself: the nodes need not know who is next. */
+/* It is the turn of this client, which will hear of the release by itself: the nodes need not know who is next. That
+ * is one lock: those on other terms have places, lest one that the nodes refuse hold them up. */
 static int is_behind_ours(const redlock_lock *lock, int64_t now)
 {
   const struct rlk_room *room = lock->wait.room;
-  return room && !rlk_has_place(lock) && now < room->ours_until_ns && now >= room->contended_until_ns;
+  return room && room->first == lock && !rlk_has_place(lock) && now < room->ours_until_ns &&
+         now >= room->contended_until_ns;
 }
 
 /* The first of the room asks for its place, or, where there is no queue, for the lock. */

@@ -10,6 +10,7 @@ from helpers import Call, Pulse, spin
 from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places, places_be, stand_before, warnings
 from rl import BUSY, LOST, OK, lapsing
 from testing import eventually
+from testing.wait import in_time
 from waiters import PROMISES, QUEUE, in_order, members, subscribers, time_of
 
 
@@ -334,3 +335,20 @@ def test_a_release_leaves_the_queue_of_a_node_that_did_not_grant(nodes, make_cli
     spin(client, lambda: lock.status == OK, BEFORE_LAPSE_S)
     assert lock.release() == OK
     spin(client, lambda: not places(nodes), 20, "its places are given back")
+
+
+def test_a_refused_waiter_holds_up_none_of_its_client(nodes, held, make_client):
+    for node in nodes:
+        node.command("SET", "libredlock:f:r", "no number")
+    client = make_client(nodes.urls, outage_wait_ms=-1, **LONG)
+    refused, one, other = client.lock(fence="true"), client.lock(), client.lock()
+    for lock in refused, one, other:
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: places(nodes), 20)
+    assert held.release() == OK
+    spin(client, lambda: one.status == OK, 20, "one is served")
+    began_ms = now_ms()
+    assert one.release() == OK
+    spin(client, lambda: other.status == OK, 20, "the other is served, too")
+    in_time(now_ms() - began_ms < 60)
+    assert refused.status == rl.PENDING
