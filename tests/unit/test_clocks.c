@@ -52,6 +52,16 @@ static void a_node_that_is_ahead_does_not_vote(void **state)
   assert_false(waits(0) || waits(2)); /* most of them say so */
 }
 
+static void without_the_guard_no_clock_is_compared(void **state)
+{
+  (void)state;
+  RLK_INT(&client->engine.net.options, GUARD) = RLK_GUARD_OFF;
+  read_clock(0, 5000);
+  read_clock(1, 0);
+  compare();
+  assert_int_equal(node_at(0)->voter->ahead_until_ns, 0);
+}
+
 static void a_reading_of_an_earlier_round_is_not_compared(void **state)
 {
   (void)state;
@@ -176,6 +186,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_node_that_is_ahead_does_not_vote, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(without_the_guard_no_clock_is_compared, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_reading_of_an_earlier_round_is_not_compared, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_clock_that_drift_makes_useless_proves_nothing, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_child_knows_the_clocks_that_its_parent_has_read, begin_guarded, end),

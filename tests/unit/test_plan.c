@@ -255,6 +255,36 @@ static void a_dry_call_plans_one_subject(void **state)
     assert_int_equal(plan.nodes[node].wanted.nodes, 3);
 }
 
+/* A node that does not answer is no subject: lowering is asked for although raising, asked for first, could be. */
+static void a_node_without_an_answer_hides_no_subject(void **state)
+{
+  (void)state;
+  see(0, "v2 " RUN_ID " 0 3 0 a1 60000 -", REPLACE);
+  see(1, "", REPLACE)->found = REDLOCK_FOUND_NOTHING;
+  plan.nodes[1].mark = (struct rlk_marker){.nodes = 0};
+  assert_int_equal(rlk_plan_make(&plan, 2, &common, REPLACE | DRY), 1);
+  assert_true(plan.nodes[0].wanted.nodes > 0 && plan.nodes[0].did == REDLOCK_DID_REPLACED);
+}
+
+static void a_plan_for_one_node_writes(void **state)
+{
+  const struct rlk_common single = {1, "-", NUMBER_MS, 0.01};
+  (void)state;
+  see(0, "", YES);
+  assert_int_equal(rlk_plan_make(&plan, 1, &single, YES), 1);
+}
+
+static void a_plan_has_no_more_nodes_than_it_is_asked_for(void **state)
+{
+  (void)state;
+  see(1, "", YES);
+  see(0, "", YES);
+  plan.nodes[1].wanted.nodes = 0;
+  rlk_plan_make(&plan, 1, &common, YES);
+  assert_int_equal(plan.nodes[1].wanted.nodes, 0);
+  assert_int_equal(plan.nodes[1].did, REDLOCK_DID_LEFT_ALONE);
+}
+
 static void a_plan_stands_while_the_server_shows_the_same(void **state)
 {
   const struct rlk_sight same = {"", RUN_ID, "", 0, clock_ms + 60000}, restarted = {"", OTHER_ID, "", 0, clock_ms},
@@ -287,6 +317,9 @@ int main(void)
       cmocka_unit_test(replace_keeps_the_history_that_a_marker_names),
       cmocka_unit_test(new_ones_are_registered_only_if_all_are),
       cmocka_unit_test(a_dry_call_plans_one_subject),
+      cmocka_unit_test(a_node_without_an_answer_hides_no_subject),
+      cmocka_unit_test(a_plan_for_one_node_writes),
+      cmocka_unit_test(a_plan_has_no_more_nodes_than_it_is_asked_for),
       cmocka_unit_test(a_plan_stands_while_the_server_shows_the_same),
   };
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
