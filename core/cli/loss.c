@@ -4,19 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps the latest event of each node and each kind of problem. A node that came back is not a problem unless it
- * restarted. */
+/* Keeps the latest event of each node, and what the lock itself has lost or may lose. A node that came back is not a
+ * problem unless it restarted. */
 static void note(json_t *known, json_t *restarted, const json_t *event)
 {
   const char *kind = json_string_value(json_object_get(event, "event"));
   const char *node = json_string_value(json_object_get(event, "node"));
   json_t *detail = json_object_get(event, "detail");
-  if (kind == NULL || detail == NULL || strcmp(kind, "warning") == 0)
+  bool is_of_lock = kind != NULL && node == NULL && (strcmp(kind, "lost") == 0 || strcmp(kind, "at_risk") == 0);
+  if (kind == NULL || detail == NULL || strcmp(kind, "warning") == 0 || (node == NULL && !is_of_lock))
     return;
   if (strcmp(kind, "node_restarted") == 0)
     json_object_set(restarted, node, detail);
   if (strcmp(kind, "node_up") != 0)
-    json_object_set(known, node != NULL ? node : kind, detail);
+    json_object_set(known, is_of_lock ? kind : node, detail);
   else if (json_object_get(restarted, node) != NULL)
     json_object_set(known, node, json_object_get(restarted, node));
   else
@@ -70,7 +71,6 @@ char *loss_reason(const struct session *session)
   if (redlock_lock_loss(session->lock) == REDLOCK_LOSS_EXPIRED) /* why it was not renewed */
     text = take(text, known, "at_risk");
   json_object_del(known, "at_risk");
-  json_object_del(known, "limit");
   text = append_nodes(text, known);
   json_decref(known);
   char *words = in_users_words(session->args, NULL, text);
