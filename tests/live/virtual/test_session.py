@@ -101,9 +101,11 @@ def test_one_server_listed_three_times_is_no_majority(nodes, make_client, proxy)
     nodes.no_keys()
 
 
-def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, proxy):
+@pytest.mark.parametrize("successor", [False, True])
+def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, proxy, successor):
     """An extension reaches one server alone; then the address of another node leads to that same server, which confirms
-    the token again. The first address is not connected at that time, but its lease counts."""
+    the token again. The first address is not connected at that time, or leads to another server, but its lease
+    counts."""
     first, moved, third = proxies = [proxy(node) for node in nodes.nodes[:3]]
     client = make_client([p.url for p in proxies], ttl_ms=20000, max_ttl_ms=60000, outage_wait_ms=100)
     lock = client.lock()
@@ -114,8 +116,12 @@ def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, 
         p.drop()
     assert lock.extend(60000) == rl.NO_QUORUM
     eventually(lambda: nodes[0].pttl("r") > 20000)
-    first.refuse()
+    if successor:
+        first.lead_to(nodes[3])
+    else:
+        first.refuse()
     first.drop()
+    spin(client, lambda: client.describe()["nodes"][0]["state"] == ("refused" if successor else "down"))
     client.events()
     moved.lead_to(nodes[0])
     moved.go()
@@ -126,6 +132,8 @@ def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, 
     assert told["state"] == "refused" and not told["votes"]
     assert told["why"] == "the same server as %s, which is not connected but whose leases still count" % first.name
     assert any(event["event"] == "node_refused" and event["detail"] == told["why"] for event in client.events())
+    first.lead_to(nodes[0])
+    first.drop()
     moved.lead_to(nodes[1])
     moved.drop()  # else it may vote for the first server, or delete there what is on its own
     lock.release()
