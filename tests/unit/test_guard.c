@@ -67,6 +67,18 @@ static void an_operator_raises_the_number(void **state)
   assert_true(rlk_guard_waits(&node, world.now_ns));
 }
 
+/* The marker has no date of what this process saw half a second ago. */
+static void a_number_that_is_rewritten_ends_no_quarantine(void **state)
+{
+  (void)state;
+  have_marker();
+  node.voter->since_ns -= 40000 * MS;
+  node.voter->changed_ns = world.now_ns - 500 * MS;
+  look_and_hear(MARKER("1000", "a1", "30000"));
+  assert_int_equal(node.voter->ttl_limit_ms, 30000);
+  assert_true(rlk_guard_waits(&node, world.now_ns));
+}
+
 /* What was asked before is answered by a node whose marker says that now: a lease that counts goes on to, another one
  * may begin only as a vote does. */
 static void expect_vote_behind(const char *marker, int64_t ttl_ms, int vote)
@@ -187,6 +199,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(a_stepped_clock_costs_the_longest_ttl_at_once, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_ends_a_quarantine, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_raises_the_number, begin, end),
+      cmocka_unit_test_setup_teardown(a_number_that_is_rewritten_ends_no_quarantine, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_lowers_the_number, begin, end),
       cmocka_unit_test_setup_teardown(a_number_above_the_clients_ends_its_votes_alone, begin, end),
       cmocka_unit_test_setup_teardown(a_smaller_number_caps_extensions, begin, end),
