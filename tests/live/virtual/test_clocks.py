@@ -10,7 +10,6 @@ from rl import BUSY, HELD, NO_QUORUM, OK, Loss
 pytestmark = pytest.mark.new_nodes
 
 
-
 @pytest.fixture
 def server(make_clocked):
     return make_clocked(1)[0]
@@ -154,7 +153,7 @@ def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
     again = client.lock("again")
     assert again.acquire(0) == OK
     spin(client, lambda: servers[0].get("again"))
-    """Two hours ahead, as with a hardware clock in local time: the first client writes the marker, NTP corrects it."""
+
 
 def test_clock_corrected_after_boot_costs_one_quarantine(make_clocked, make_client):
     """Two hours ahead, as a hardware clock in local time is: the first client writes the marker, NTP sets it right."""
@@ -171,3 +170,18 @@ def test_clock_corrected_after_boot_costs_one_quarantine(make_clocked, make_clie
     assert re.search(r"quarantined.*for another [34]\.\d s", late.message), late.message
     assert late.acquire(30000) == OK and late.release() == OK, late.message
     assert first.acquire(30000) == OK, first.message
+
+
+def test_what_a_program_saw_outweighs_a_marker_that_is_too_old(server, guarded, proxy):
+    """The server has lost its keys, and had a clock that was behind when another program registered it."""
+    path = proxy(server)
+    first, second = guarded([path]).lock(), taken_once(guarded([path]))
+    assert first.acquire(0) == OK
+    path.refuse()
+    path.drop()
+    server.step(-600)
+    server.restart(empty=True)
+    assert guarded([server]).lock("other").acquire(0) == NO_QUORUM
+    server.step(600)
+    path.go()
+    granted_to_another(second, first)
