@@ -12,38 +12,36 @@ use Redlock\Driver\SwooleDriver;
 use Redlock\Driver\SwowDriver;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Loop\Loop;
+use Redlock\Testing\MemoryClient;
+use Redlock\Testing\Store;
 
 /**
  * A set of nodes with the default options of its locks. Clients of one process (of one thread, in a PHP with threads)
  * share their connections, also from one FPM request to the next, if they have the same nodes and the same options that
- * are no defaults of locks.
+ * are no defaults of locks. Only Testing\MemoryClient extends it.
  */
-final class Client implements ClientInterface
+class Client implements ClientInterface
 {
-    use Elects;
+    use MakesLocks;
 
-    private readonly Driver $driver;
-
-    /** @param array<string, mixed> $defaults of its locks, by the names of the table */
-    private function __construct(
+    /**
+     * @internal
+     * @param array<string, mixed> $defaults of its locks, by the names of the table
+     */
+    protected function __construct(
         private readonly Native\Client $native,
         private readonly array $defaults,
         private readonly ?EventLog $events,
-        ?Loop $loop,
+        private readonly Driver $driver,
     ) {
-        $blocking = new BlockingDriver($native, $events, $loop);
-        $this->driver = match (true) {
-            \extension_loaded('swoole') => new SwooleDriver($native, $events, $blocking),
-            \extension_loaded('swow') => new SwowDriver($native, $events),
-            default => $blocking,
-        };
     }
 
     /**
      * The options are those of docs/options.md, by name: ttlMs: 10000, retryDelayMs: 200; null is the default.
      *
      * @param string|list<string>|null $nodes URLs, `redis://[user:password@]host[:port][/database]` or `unix://...`;
-     *     null: redlock.nodes of php.ini, else REDLOCK_NODES of the environment
+     *     null: redlock.nodes of php.ini, else REDLOCK_NODES of the environment. `memory://` makes a
+     *     Testing\MemoryClient, and all of this process that are made so exclude each other
      * @param ?Loop $loop the event loop for calls made in a Fiber; Revolt's is found without
      * @param ?EventDispatcherInterface $dispatcher is given what happens as objects of Redlock\Event
      * @param never ...$unknown
@@ -102,57 +100,28 @@ final class Client implements ClientInterface
         $leaving = [];
         foreach ($clients as $client) {
             $client->logEvents();
-            $client->native->beginDrain($limitMs ?? -1);
-            $leaving[] = $client->native;
+            $client->beginDrain($limitMs ?? -1);
+            $leaving[] = $client;
         }
-        return !\in_array(false, \array_map(static fn (Native\Client $native): bool => $native->endDrain(), $leaving));
+        return !\in_array(false, \array_map(static fn (self $client): bool => $client->endDrain(), $leaving));
     }
 
-    /** @param never ...$unknown */
-    public function lock(
-        string|array $resource,
-        /* options of locks: made by ./dev docs */
-        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
-        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
-        /* end of options */
-        mixed ...$unknown,
-    ): Lock {
-        if ($unknown === [] && \func_num_args() === 1) {
-            return $this->make($resource, []);
-        }
-        return $this->named($resource, Options::given(\get_defined_vars(), $unknown));
-    }
-
-    public function lockFromArray(string|array $resource, array $options): Lock
+    /** @internal */
+    protected function beginDrain(int $limitMs): void
     {
-        return $this->make($resource, Options::fromArray($options));
+        $this->native->beginDrain($limitMs);
+    }
+
+    /** @internal */
+    protected function endDrain(): bool
+    {
+        return $this->native->endDrain();
     }
 
     /** @param array<string, mixed> $options by the names of the table */
     private function make(string|array $resource, array $options): Lock
     {
         return new Lock($this->driver, $resource, $options, $this->defaults);
-    }
-
-    /** @param never ...$unknown */
-    public function adopt(
-        string|array $resource,
-        string $token,
-        /* options of locks: made by ./dev docs */
-        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
-        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
-        /* end of options */
-        mixed ...$unknown,
-    ): Hold {
-        return $this->named($resource, Options::given(\get_defined_vars(), $unknown))->adopt($token);
     }
 
     public function status(string $resource): ResourceStatus
@@ -171,7 +140,7 @@ final class Client implements ClientInterface
 
     public function check(): array
     {
-        $this->driver->run(new Native\Lock($this->native, 'check', $this->defaults), \REDLOCK_INSPECT, 0);
+        $this->driver->run($this->driver->handle('check', []), \REDLOCK_INSPECT, 0);
         return $this->describe();
     }
 
@@ -258,8 +227,7 @@ final class Client implements ClientInterface
     /** The next connect() makes a new client. */
     public function drain(?int $limitMs = null): bool
     {
-        $this->logEvents();
-        return $this->native->drain($limitMs ?? -1);
+        return self::drainAll([$this], $limitMs);
     }
 
     /** @param array<string, mixed> $options by the names of the table */
@@ -273,24 +241,18 @@ final class Client implements ClientInterface
         if (Options::isTrue($options['shared'] ?? false)) {
             unset($options['fence']); // its locks have no number
         }
-        $native = new Native\Client(self::join($nodes), $options);
-        $isHeard = $logger !== null || $dispatcher !== null;
-        $events = $isHeard ? new EventLog($native, $logger, $dispatcher) : null;
-        return new self($native, Options::ofLocks($options), $events, $loop);
-    }
-
-    /**
-     * A lock with options that were given as named arguments: a refusal uses their names.
-     *
-     * @param array<string, mixed> $options by the names of the table
-     */
-    private function named(string|array $resource, array $options): Lock
-    {
-        try {
-            return $this->make($resource, $options);
-        } catch (InvalidOptionException $refused) {
-            throw Options::inNames($refused);
+        $nodes = self::join($nodes);
+        if (($nodes ?? (\ini_get('redlock.nodes') ?: \getenv('REDLOCK_NODES', true))) === 'memory://') {
+            return new MemoryClient($options, Store::ofProcess(), $logger, $dispatcher);
         }
+        $native = new Native\Client($nodes, $options);
+        $events = EventLog::of($native, $logger, $dispatcher);
+        $blocking = new BlockingDriver($native, $events, $loop);
+        return new self($native, Options::ofLocks($options), $events, match (true) {
+            \extension_loaded('swoole') => new SwooleDriver($native, $events, $blocking),
+            \extension_loaded('swow') => new SwowDriver($native, $events),
+            default => $blocking,
+        });
     }
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string

@@ -26,11 +26,20 @@ final class EventLog
         'node_restarted' => Event\NodeRestarted::class,
     ];
 
-    public function __construct(
+    private function __construct(
         private readonly Native\Client $native,
         private readonly ?LoggerInterface $logger,
         public readonly ?EventDispatcherInterface $dispatcher,
     ) {
+    }
+
+    /** Null: nobody listens. */
+    public static function of(
+        Native\Client $native,
+        ?LoggerInterface $logger,
+        ?EventDispatcherInterface $dispatcher,
+    ): ?self {
+        return $logger === null && $dispatcher === null ? null : new self($native, $logger, $dispatcher);
     }
 
     public function write(): void

@@ -284,6 +284,49 @@ final class MemoryClientTest extends TestCase
         $this->assertSame([0, 1], [$held->slot(), $defaults->lock('gpu')->acquire()->slot()]);
     }
 
+    /** For code whose client is made from configuration. */
+    public function testTheNodesOfAConfigurationMayBeMemory(): void
+    {
+        $dispatcher = new Dispatcher();
+        $one = Client::connect('memory://', dispatcher: $dispatcher, ttlMs: 1000);
+        $this->assertInstanceOf(MemoryClient::class, $one);
+        $hold = $one->lock('job')->acquire();
+        $this->assertSame(['Acquired'], $dispatcher->names());
+        \putenv('REDLOCK_NODES=memory://');
+        try {
+            $others = [Client::connect(), Client::fromArray(['nodes' => ['memory://'], 'ttl' => '2s'])];
+        } finally {
+            \putenv('REDLOCK_NODES');
+        }
+        foreach ($others as $other) {
+            $this->assertFalse($other->lock('job')->tryAcquire());
+        }
+        $this->assertNotFalse($this->client->lock('job')->tryAcquire(), 'that has a store of its own');
+        $this->assertSame('2000', $others[1]->option('ttl_ms'));
+        $this->assertSame(['memory'], \array_column($one->check()['nodes'], 'node'));
+        $one->pass(1000);
+        $this->assertNotFalse($others[0]->lock('job')->tryAcquire());
+        $this->assertTrue($hold->isLost());
+        $this->expectExceptionMessage('ttlMs is "5"');
+        Client::connect('memory://', ttlMs: 5);
+    }
+
+    public function testAClientThatLeavesReleasesWhatIsItsOwn(): void
+    {
+        $other = new MemoryClient([], $this->client->store);
+        [$mine, $theirs] = [$this->client->lock('mine')->acquire(), $other->lock('theirs')->acquire()];
+        $this->assertTrue(Client::drainAll([$this->client]));
+        $this->assertSame([true, true], [$other->status('mine')->isFree(), $theirs->isHeld()]);
+        try {
+            $mine->check();
+            $this->fail('it is held');
+        } catch (LostException $lost) {
+            $this->assertSame('closed', $lost->reason);
+        }
+        $this->assertTrue($other->drain());
+        $this->assertTrue($theirs->isLost());
+    }
+
     public function testTheInterfacesCanBeMocked(): void
     {
         $lock = $this->createMock(LockInterface::class);

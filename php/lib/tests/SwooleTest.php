@@ -10,6 +10,7 @@ use Redlock\Exception\CancelledException;
 use Redlock\Exception\LostException;
 use Redlock\Hold;
 use Redlock\Native;
+use Redlock\Testing\MemoryClient;
 use Swoole\Coroutine;
 use Swoole\Event;
 
@@ -125,6 +126,16 @@ final class SwooleTest extends NodesTestCase
     {
         return ['plain' => [false, 0], 'reentrant' => [true, 0], 'plain, hooks' => [false, self::HOOKS],
             'reentrant, hooks' => [true, self::HOOKS]];
+    }
+
+    public function testALockInMemoryBelongsToItsCoroutine(): void
+    {
+        $lock = (new MemoryClient())->lock('tree', reentrant: true);
+        $this->inCoroutine(function () use ($lock): void {
+            $hold = $lock->acquire();
+            Coroutine::create(fn () => $this->assertFalse($lock->tryAcquire()));
+            $this->assertSame($hold, $lock->tryAcquire());
+        });
     }
 
     public function testALateCoroutineIsNotItsSuccessor(): void

@@ -10,13 +10,9 @@ use OpenTelemetry\API\Trace\TracerProviderInterface;
 use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Driver\Driver;
-use Redlock\Elects;
-use Redlock\Exception\InvalidOptionException;
-use Redlock\Hold;
 use Redlock\Lock;
-use Redlock\Options;
+use Redlock\MakesLocks;
 use Redlock\ResourceStatus;
-use Redlock\Testing\MemoryClient;
 
 /**
  * A client whose locks have spans: redlock.acquire, redlock.extend, redlock.expire, redlock.release, and redlock.hold
@@ -24,7 +20,7 @@ use Redlock\Testing\MemoryClient;
  */
 final class TracedClient implements ClientInterface
 {
-    use Elects;
+    use MakesLocks;
 
     private readonly TracerInterface $tracer;
 
@@ -33,62 +29,20 @@ final class TracedClient implements ClientInterface
      * @param string $name tells several clients of a program apart, as the attribute redlock.client
      */
     public function __construct(
-        private readonly Client|MemoryClient $client,
+        private readonly Client $client,
         ?TracerProviderInterface $provider = null,
         private readonly string $name = '',
     ) {
         $this->tracer = ($provider ?? Globals::tracerProvider())->getTracer('libredlock', \redlock_version());
     }
 
-    /** @param never ...$unknown */
-    public function lock(
-        string|array $resource,
-        /* options of locks: made by ./dev docs */
-        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
-        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
-        /* end of options */
-        mixed ...$unknown,
-    ): Lock {
-        $options = Options::given(\get_defined_vars(), $unknown);
-        try {
-            return $this->lockFromArray($resource, $options);
-        } catch (InvalidOptionException $refused) {
-            throw Options::inNames($refused);
-        }
-    }
-
-    public function lockFromArray(string|array $resource, array $options): Lock
+    /** @param array<string, mixed> $options by the names of the table */
+    private function make(string|array $resource, array $options): Lock
     {
         $attributes = ['redlock.resource' => \implode(', ', \array_map(self::shown(...), (array) $resource))]
             + ($this->name === '' ? [] : ['redlock.client' => $this->name]);
         return $this->client->lockFromArray($resource, $options)->remade([],
             fn (Driver $driver): Driver => new TracedDriver($driver, new Spans($this->tracer, $attributes)));
-    }
-
-    /** @param never ...$unknown */
-    public function adopt(
-        string|array $resource,
-        string $token,
-        /* options of locks: made by ./dev docs */
-        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
-        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
-        /* end of options */
-        mixed ...$unknown,
-    ): Hold {
-        $options = Options::given(\get_defined_vars(), $unknown);
-        try {
-            return $this->lockFromArray($resource, $options)->adopt($token);
-        } catch (InvalidOptionException $refused) {
-            throw Options::inNames($refused);
-        }
     }
 
     public function status(string $resource): ResourceStatus

@@ -154,6 +154,15 @@ final class Handle
         $this->state = \REDLOCK_STATE_FREE;
     }
 
+    /** Its client has ended. */
+    public function close(): void
+    {
+        if ($this->state() === \REDLOCK_STATE_HELD) {
+            $this->store->free($this->token);
+            $this->lose('closed');
+        }
+    }
+
     public function fail(int $status): never
     {
         $failure = match ($status) {
@@ -267,10 +276,10 @@ final class Handle
         };
     }
 
-    private function lose(): void
+    private function lose(?string $why = null): void
     {
         $this->state = \REDLOCK_STATE_LOST;
-        $this->loss = $this->untilMs <= $this->store->nowMs ? 'expired' : 'gone';
+        $this->loss = $why ?? ($this->untilMs <= $this->store->nowMs ? 'expired' : 'gone');
         $this->message = "the lock was lost ($this->loss)";
     }
 

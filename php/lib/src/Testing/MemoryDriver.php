@@ -5,19 +5,40 @@ declare(strict_types=1);
 namespace Redlock\Testing;
 
 use Redlock\Driver\Driver;
+use Redlock\EventLog;
 use Redlock\Native;
+use Swoole\Coroutine;
 
 /** @internal Operations over a Store, which need no wait. */
 final class MemoryDriver extends Driver
 {
-    public function __construct(Native\Client $nowhere, private readonly Store $store)
+    /** @var \WeakMap<Handle, true> */
+    private \WeakMap $handles;
+
+    public function __construct(Native\Client $nowhere, ?EventLog $events, private readonly Store $store)
     {
-        parent::__construct($nowhere, null);
+        parent::__construct($nowhere, $events);
+        $this->handles = new \WeakMap();
+    }
+
+    public function owner(): object
+    {
+        return \extension_loaded('swoole') && Coroutine::getCid() > 0 ? Coroutine::getContext() : parent::owner();
     }
 
     public function handle(string $resource, array $options): Handle
     {
-        return new Handle($this->client, $this->store, $resource, $options);
+        $handle = new Handle($this->client, $this->store, $resource, $options);
+        $this->handles[$handle] = true;
+        return $handle;
+    }
+
+    /** What is held is given up, as at the end of a client. */
+    public function close(): void
+    {
+        foreach ($this->handles as $handle => $_) {
+            $handle->close();
+        }
     }
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int

@@ -14,6 +14,13 @@ final class Store
     /** @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}> */
     private array $held = [];
 
+    /** That of all clients of `memory://`. */
+    public static function ofProcess(): self
+    {
+        static $one = null;
+        return $one ??= new self();
+    }
+
     /**
      * A new token, or null: others hold one of the resources, or all permits. A lock without permits is the first one.
      *
@@ -52,11 +59,6 @@ final class Store
     public function lose(string $resource): void
     {
         \array_map($this->free(...), $this->holders([$resource]));
-    }
-
-    public function releaseAll(): void
-    {
-        $this->held = [];
     }
 
     /** @return array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}|null */
