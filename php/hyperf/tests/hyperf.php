@@ -57,6 +57,34 @@ namespace Hyperf\Coordinator {
     }
 }
 
+namespace Hyperf\Command {
+    abstract class Command
+    {
+        public const SUCCESS = 0;
+        public const FAILURE = 1;
+
+        /** In place of Symfony's, whose getArgument() and getOption() commands call. */
+        public ?object $input = null;
+
+        /** @var list<mixed> */
+        public array $said = [];
+
+        public function __construct(?string $name = null)
+        {
+        }
+
+        public function table(array $headers, array $rows, $tableStyle = 'default', array $columnStyles = []): void
+        {
+            \array_push($this->said, $headers, ...$rows);
+        }
+
+        public function line($string, $style = null, $verbosity = null)
+        {
+            $this->said[] = $string;
+        }
+    }
+}
+
 namespace Hyperf\Metric\Contract {
     interface CounterInterface
     {

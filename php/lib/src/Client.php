@@ -124,33 +124,10 @@ class Client implements ClientInterface
         return new Lock($this->driver, $resource, $options, $this->defaults);
     }
 
-    public function status(string $resource): ResourceStatus
-    {
-        $native = new Native\Lock($this->native, $resource, $this->defaults);
-        $status = $this->driver->run($native, \REDLOCK_INSPECT, 0);
-        if (\redlock_status_is($status, \REDLOCK_IS_USAGE) && $status !== \REDLOCK_REFUSED_CONFIG) {
-            $native->fail($status);
-        }
-        $verdict = Verdict::fromNative($native->verdict());
-        $isHeld = $verdict === Verdict::Held || $verdict === Verdict::Shared;
-        return new ResourceStatus($resource, $verdict, $native->message(), ($isHeld ? $native->holder() : '') ?: null,
-            $isHeld ? $native->holderTtlMs() : null, $native->answers(),
-            $isHeld ? \json_decode($native->heldBy(), true) : null);
-    }
-
     public function check(): array
     {
         $this->driver->run($this->driver->handle('check', []), \REDLOCK_INSPECT, 0);
         return $this->describe();
-    }
-
-    public function remove(string $resource): void
-    {
-        $native = new Native\Lock($this->native, $resource, $this->defaults);
-        $status = $this->driver->run($native, \REDLOCK_REMOVE, 0);
-        if ($status !== \REDLOCK_OK) {
-            $native->fail($status);
-        }
     }
 
     /**

@@ -73,16 +73,23 @@ interface ClientInterface
         mixed ...$unknown,
     ): Election;
 
-    /** Asks every node who holds the resource, without touching it. */
-    public function status(string $resource): ResourceStatus;
+    /**
+     * Asks every node who holds the resource, without touching it.
+     *
+     * @param string|list<string> $resource
+     * @param ?int $permits each of them is asked for, unless $slot names one; null: the option
+     */
+    public function status(string|array $resource, ?int $permits = null, ?int $slot = null): ResourceStatus;
 
     /**
      * Deletes the resource's key on every node, whoever holds it: for operators, to free a lock whose holder is known
      * to be gone.
      *
+     * @param string|list<string> $resource
+     * @param ?int $permits all of them are deleted, unless $slot names one; null: the option
      * @throws Exception\NoQuorumException too few nodes answered
      */
-    public function remove(string $resource): void;
+    public function remove(string|array $resource, ?int $permits = null, ?int $slot = null): void;
 
     /** @return array<string, mixed> options, nodes, what each may vote on, counters */
     public function describe(): array;

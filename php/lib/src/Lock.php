@@ -60,13 +60,13 @@ final class Lock implements LockInterface
         $this->resource = \array_shift($more);
         $this->more = $more;
         $options = $given + $defaults;
-        $isShared = isset($options['shared']) && Options::isTrue($options['shared']);
-        if (!isset($given['fence']) && ($isShared || $more !== [])) {
+        $this->admitsSeveral = isset($options['shared']) && Options::isTrue($options['shared'])
+            || isset($options['permits']) && (int) $options['permits'] > 1;
+        if (!isset($given['fence']) && ($this->admitsSeveral || $more !== [])) {
             unset($options['fence']); // that of all locks: one of this kind has no number
         }
         $this->options = $options;
         $this->isReentrant = isset($options['reentrant']) && Options::isTrue($options['reentrant']);
-        $this->admitsSeveral = $isShared || isset($options['permits']) && (int) $options['permits'] > 1;
         $this->checked = $this->handle();
     }
 
@@ -161,6 +161,39 @@ final class Lock implements LockInterface
             $type ?? $this->type);
         $other->holdsOfAll = $this->holdsOfAll;
         return $other;
+    }
+
+    public function status(): ResourceStatus
+    {
+        $permits = $this->option('slot') < 0 ? (int) $this->option('permits') : 1;
+        $asked = $permits === 1
+            ? \array_map(fn (string $one): Native\Lock|Handle => $this->driver->handle($one, $this->options),
+                [$this->resource, ...$this->more])
+            : \array_map(fn (int $slot): Native\Lock|Handle => $this->driver->handle($this->resource,
+                ['slot' => $slot] + $this->options), \range(0, $permits - 1));
+        $parts = \array_map($this->answered(...), $asked);
+        return \count($parts) === 1 ? $parts[0] : ResourceStatus::ofParts($parts, $permits > 1);
+    }
+
+    private function answered(Native\Lock|Handle $asking): ResourceStatus
+    {
+        $status = $this->driver->run($asking, \REDLOCK_INSPECT, 0);
+        if (\redlock_status_is($status, \REDLOCK_IS_USAGE) && $status !== \REDLOCK_REFUSED_CONFIG) {
+            $asking->fail($status);
+        }
+        $verdict = Verdict::fromNative($asking->verdict());
+        $isHeld = $verdict === Verdict::Held || $verdict === Verdict::Shared;
+        return new ResourceStatus($asking->resource(), $verdict, $asking->message(),
+            ($isHeld ? $asking->holder() : '') ?: null, $isHeld ? $asking->holderTtlMs() : null, $asking->answers(),
+            $isHeld ? \json_decode($asking->heldBy(), true) : null);
+    }
+
+    /** @internal Client::remove() does. */
+    public function remove(): void
+    {
+        $native = $this->handle();
+        $status = $this->driver->run($native, \REDLOCK_REMOVE, 0);
+        $status === \REDLOCK_OK || $native->fail($status);
     }
 
     /** @internal Client::adopt() does. */

@@ -49,6 +49,9 @@ interface LockInterface extends HoldInterface
      */
     public function cancel(): void;
 
+    /** Asks every node who holds the resource, each of several, or each of the permits, without touching it. */
+    public function status(): ResourceStatus;
+
     /** Another lock on the same resource, with these options in place of its own. */
     public function with(
         /* options of locks: made by ./dev docs */

@@ -6,7 +6,7 @@ namespace Redlock;
 
 use Redlock\Exception\InvalidOptionException;
 
-/** @internal The calls of a client that make a lock. */
+/** @internal The calls of a client that are about a lock. */
 trait MakesLocks
 {
     /**
@@ -71,6 +71,16 @@ trait MakesLocks
     ): Election {
         $options = Election::options(Options::given(\get_defined_vars(), $unknown));
         return new Election($this->named($resource, $options)->remade([], type: Term::class));
+    }
+
+    public function status(string|array $resource, ?int $permits = null, ?int $slot = null): ResourceStatus
+    {
+        return $this->named($resource, Options::given(\get_defined_vars(), []))->status();
+    }
+
+    public function remove(string|array $resource, ?int $permits = null, ?int $slot = null): void
+    {
+        $this->named($resource, Options::given(\get_defined_vars(), []))->remove();
     }
 
     /**

@@ -69,6 +69,13 @@ final class KindsTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAClientWhoseLocksHaveANumberHasPermitsWithout(): void
+    {
+        $client = $this->client(fence: true);
+        $this->assertNull($client->lock('gpu', permits: 2)->run(static fn (Hold $hold): ?int => $hold->fence()));
+        $this->assertTrue($client->status('gpu', permits: 2)->isFree());
+    }
+
     public function testPermitsThatDoNotFitAreRefused(): void
     {
         foreach ([[['permits' => 257], 'permits is "257"; allowed: 1 to 256'],

@@ -284,6 +284,26 @@ final class MemoryClientTest extends TestCase
         $this->assertSame([0, 1], [$held->slot(), $defaults->lock('gpu')->acquire()->slot()]);
     }
 
+    public function testStatusAndRemoveAreAsOnNodes(): void
+    {
+        $gpu = $this->client->lock('gpu', permits: 3);
+        $holds = [$gpu->acquire(), $gpu->acquire()];
+        $status = $gpu->status();
+        $this->assertSame(['"gpu": 2 of 3 permits held', Verdict::Free], [$status->message, $status->verdict]);
+        $this->assertSame([$holds[0]->token(), $holds[1]->token(), null], \array_column($status->parts, 'token'));
+        $this->assertSame([1000, 1000, null], \array_column($status->parts, 'remainingMs'));
+        $this->assertSame($holds[0]->token(), $this->client->status('gpu')->token, 'without permits the first');
+        $this->client->remove('gpu', permits: 3, slot: 1);
+        $this->assertSame([true, false], \array_map(static fn (Hold $hold): bool => $hold->isHeld(), $holds));
+        $this->client->remove('gpu', permits: 3);
+        $this->assertTrue($holds[0]->isLost());
+        $both = $this->client->lock(['a', 'b'])->acquire();
+        $this->assertSame([$both->token(), null], \array_column($this->client->status(['b', 'c'])->parts, 'token'));
+        $this->client->setReachable(false);
+        $this->expectException(NoQuorumException::class);
+        $this->client->remove('a');
+    }
+
     /** For code whose client is made from configuration. */
     public function testTheNodesOfAConfigurationMayBeMemory(): void
     {

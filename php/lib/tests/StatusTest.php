@@ -10,6 +10,7 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\TimedOutException;
 use Redlock\Lock;
+use Redlock\ResourceStatus;
 use Redlock\Verdict;
 
 final class StatusTest extends NodesTestCase
@@ -115,6 +116,80 @@ final class StatusTest extends NodesTestCase
         $this->assertSame([$verdict, $token, $isHeld ? \REDLOCK_TTL_ENDLESS : null],
             [$status->verdict, $status->token, $status->remainingMs], $status->message);
         $this->assertSame([$isHeld, $verdict === Verdict::Free], [$status->isHeld(), $status->isFree()]);
+    }
+
+    public function testStatusSaysWhoHoldsEachOfThePermits(): void
+    {
+        [$worker, $asker] = [$this->client(clientName: 'worker-7'), $this->client(permits: 3, fence: false)];
+        $gpu = $worker->lock('gpu', permits: 3);
+        $holds = [$gpu->acquire(), $gpu->acquire()];
+        $status = $asker->status('gpu');
+        $this->assertSame([Verdict::Free, '"gpu": 2 of 3 permits held', null, 3],
+            [$status->verdict, $status->message, $status->token, \count($status->parts)]);
+        foreach ($holds as $hold) {
+            $part = $status->parts[$hold->slot()];
+            $this->assertSame([Verdict::Held, $hold->token(), 'worker-7'],
+                [$part->verdict, $part->token, $part->heldBy['client_name']]);
+            $this->assertGreaterThan(10_000, $part->remainingMs);
+            $this->assertSame($hold->token(), $gpu->with(slot: $hold->slot())->status()->token);
+        }
+        $last = $gpu->acquire();
+        $other = $this->client(clientName: 'other');
+        foreach ([$asker->status('gpu'), $gpu->status(), $other->status('gpu', permits: 3)] as $full) {
+            $this->assertTrue($full->isHeld());
+            $this->assertSame($last->token(), $full->parts[$last->slot()]->token);
+        }
+        $this->expectExceptionMessage('slot is 3; allowed for permits 3: 0 to 2');
+        $asker->status('gpu', slot: 3);
+    }
+
+    public function testStatusOfSeveralResourcesIsThatOfEach(): void
+    {
+        $client = $this->client();
+        $held = $client->lock('b')->acquire();
+        $status = $client->lock(['a', 'b', 'c'])->status();
+        $this->assertSame([Verdict::Held, '"a": 1 of 3 resources held'], [$status->verdict, $status->message]);
+        $this->assertSame([null, $held->token(), null], \array_column($status->parts, 'token'));
+        $this->assertSame(['a', 'b', 'c'], \array_column($status->parts, 'resource'));
+        $this->assertTrue($client->status(['a', 'c'])->isFree());
+    }
+
+    /** @return list<array{string, string, string}> the parts, what they are for permits, and for several resources */
+    public static function verdictsOfParts(): array
+    {
+        return [['free held', 'free', 'held'], ['held held', 'held', 'held'], ['held split', 'split', 'held'],
+            ['held unknown split', 'unknown', 'held'], ['free unknown', 'free', 'unknown'],
+            ['free split', 'free', 'split'], ['free shared', 'free', 'shared'], ['free free', 'free', 'free']];
+    }
+
+    /** @dataProvider verdictsOfParts */
+    public function testAVerdictIsMadeOfThoseOfTheParts(string $parts, string $ofPermits, string $ofSeveral): void
+    {
+        $made = static fn (string $verdict): ResourceStatus
+            => new ResourceStatus('x', Verdict::from($verdict), '', null, null, []);
+        $parts = \array_map($made, \explode(' ', $parts));
+        $this->assertSame([$ofPermits, $ofSeveral], [ResourceStatus::ofParts($parts, true)->verdict->value,
+            ResourceStatus::ofParts($parts, false)->verdict->value]);
+    }
+
+    public function testWhatIsNotKnownOfPermitsIsSaid(): void
+    {
+        \array_map(static fn (int $i) => self::cluster()->nodes[$i]->kill(), [0, 1, 2]);
+        $client = $this->client(nodeTimeoutMs: 500, outageWaitMs: 500);
+        $this->assertSame('"gpu": 0 of 2 permits held, 2 not known', $client->status('gpu', permits: 2)->message);
+    }
+
+    public function testPermitsAreRemovedByForce(): void
+    {
+        $gpu = $this->client()->lock('gpu', permits: 3);
+        $holds = [$gpu->acquire(), $gpu->acquire(), $gpu->acquire()];
+        $operator = $this->client(permits: 3, clientName: 'operator');
+        $operator->remove('gpu', slot: 1);
+        $this->assertSame([true, false, true],
+            \array_map(static fn (ResourceStatus $one): bool => $one->isHeld(), $operator->status('gpu')->parts));
+        $operator->remove('gpu');
+        $this->assertNothingIsLeft();
+        unset($holds);
     }
 
     public function testALockIsRemovedByForce(): void

@@ -317,6 +317,17 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAKeyOfAClientWithPermitsIsOneOfThem(): void
+    {
+        $store = $this->store(permits: 2);
+        [$one, $two] = [new Key('gpu'), new Key('gpu')];
+        $store->save($one);
+        $store->save($two);
+        $this->assertSame([true, true], [$store->exists($one), $store->exists($two)]);
+        $this->client(clientName: 'operator')->remove('gpu', permits: 2);
+        $this->assertSame([false, false], [$store->exists($one), $store->exists($two)]);
+    }
+
     public function testTwoStoresOnTheSameNodesHoldAKeyTogether(): void
     {
         $first = $this->store();

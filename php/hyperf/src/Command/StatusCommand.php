@@ -6,6 +6,7 @@ namespace Redlock\Hyperf\Command;
 
 use Hyperf\Command\Command;
 use Redlock\Hyperf\Locks;
+use Redlock\ResourceStatus;
 use Redlock\Verdict;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputOption;
@@ -27,18 +28,30 @@ final class StatusCommand extends Command
         $this->addArgument('resource', InputArgument::REQUIRED, 'the resource, as the attribute makes it');
         $this->addOption('cluster', null, InputOption::VALUE_REQUIRED, 'a cluster of config/autoload/redlock.php',
             'default');
+        $this->addOption('permits', null, InputOption::VALUE_REQUIRED, 'how many may hold it at a time');
     }
 
     public function handle(): int
     {
         $client = $this->locks->client($this->input->getOption('cluster'));
-        $status = $client->status($this->input->getArgument('resource'));
+        $permits = $this->input->getOption('permits');
+        $options = $permits === null ? [] : ['permits' => $permits];
+        $status = $client->lockFromArray($this->input->getArgument('resource'), $options)->status();
         $rows = [];
         foreach ($status->nodes as $node => $answer) {
             $rows[] = [$node, $answer['words'], \substr($answer['token'], 0, 8), $answer['ttl_ms']];
         }
-        $this->table(['node', 'answer', 'token', 'ms left'], $rows);
-        $this->line("{$status->verdict->value}: $status->message");
+        foreach ($status->parts as $slot => $part) {
+            $rows[] = [$slot, self::said($part), \substr((string) $part->token, 0, 8), $part->remainingMs];
+        }
+        $this->table([$status->parts === [] ? 'node' : 'permit', 'answer', 'token', 'ms left'], $rows);
+        $this->line(self::said($status) . ": $status->message");
         return $status->verdict === Verdict::Unknown ? self::FAILURE : self::SUCCESS;
+    }
+
+    private static function said(ResourceStatus $status): string
+    {
+        return $status->verdict->value . ($status->heldBy === null ? ''
+            : ' by ' . ResourceStatus::words($status->heldBy));
     }
 }

@@ -12,7 +12,6 @@ use Redlock\ClientInterface;
 use Redlock\Driver\Driver;
 use Redlock\Lock;
 use Redlock\MakesLocks;
-use Redlock\ResourceStatus;
 
 /**
  * A client whose locks have spans: redlock.acquire, redlock.extend, redlock.expire, redlock.release, and redlock.hold
@@ -43,16 +42,6 @@ final class TracedClient implements ClientInterface
             + ($this->name === '' ? [] : ['redlock.client' => $this->name]);
         return $this->client->lockFromArray($resource, $options)->remade([],
             fn (Driver $driver): Driver => new TracedDriver($driver, new Spans($this->tracer, $attributes)));
-    }
-
-    public function status(string $resource): ResourceStatus
-    {
-        return $this->client->status($resource);
-    }
-
-    public function remove(string $resource): void
-    {
-        $this->client->remove($resource);
     }
 
     public function describe(): array

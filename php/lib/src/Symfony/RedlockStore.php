@@ -113,8 +113,8 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
             return $hold->hold->isHeld();
         }
         return match ($status->verdict) {
-            Verdict::Held => $status->token === $hold->token(),
-            Verdict::Free => false,
+            Verdict::Held, Verdict::Free => \in_array($hold->token(),
+                \array_column([$status, ...$status->parts], 'token'), true),
             Verdict::Shared => $status->token === $hold->token() || ($hold->isShared() && !$key->isExpired()),
             Verdict::Split, Verdict::Unknown => $hold->hold->isHeld(),
         };

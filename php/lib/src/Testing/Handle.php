@@ -20,6 +20,10 @@ final class Handle
     private int $state = \REDLOCK_STATE_FREE;
     private string $token = '';
     private string $message = '';
+    private int $status = \REDLOCK_OK;
+
+    /** Whom an inspection has found. */
+    private string $holder = '';
     private string $loss = '';
     private int $untilMs = 0;
     private int $slot = -1;
@@ -71,6 +75,8 @@ final class Handle
             \REDLOCK_EXTEND => $this->extend($arg, false),
             \REDLOCK_EXPIRE => $this->extend($arg, true),
             \REDLOCK_RELEASE => $this->release(),
+            \REDLOCK_INSPECT => $this->inspect(),
+            \REDLOCK_REMOVE => $this->remove(),
             default => \REDLOCK_OK,
         };
     }
@@ -135,7 +141,28 @@ final class Handle
     /** @return array<string, array{status: int, words: string, ttl_ms: string, token: string}> */
     public function answers(): array
     {
-        return ['memory' => ['status' => \REDLOCK_OK, 'words' => $this->message, 'ttl_ms' => '', 'token' => '']];
+        return ['memory' => ['status' => $this->status, 'words' => $this->message,
+            'ttl_ms' => $this->holder === '' ? '' : (string) $this->holderTtlMs(), 'token' => $this->holder]];
+    }
+
+    public function verdict(): int
+    {
+        return match ($this->status) {
+            \REDLOCK_NO_QUORUM => \REDLOCK_VERDICT_UNKNOWN,
+            \REDLOCK_OK => \REDLOCK_VERDICT_FREE,
+            default => $this->store->find($this->holder)['isShared'] ? \REDLOCK_VERDICT_SHARED
+                : \REDLOCK_VERDICT_HELD,
+        };
+    }
+
+    public function holder(): string
+    {
+        return $this->holder;
+    }
+
+    public function holderTtlMs(): int
+    {
+        return $this->store->find($this->holder)['untilMs'] - $this->store->nowMs;
     }
 
     public function heldBy(): string
@@ -177,6 +204,33 @@ final class Handle
         }
         [$failure->resource, $failure->votes] = [$this->resource(), ['memory' => $this->message]];
         throw $failure;
+    }
+
+    private function inspect(): int
+    {
+        $this->holder = $this->meant()[0] ?? '';
+        return match (true) {
+            !$this->store->reachable => $this->told(\REDLOCK_NO_QUORUM, 'unreachable'),
+            $this->holder === '' => $this->told(\REDLOCK_OK, 'free'),
+            default => $this->told(\REDLOCK_BUSY, 'busy'),
+        };
+    }
+
+    private function remove(): int
+    {
+        if (!$this->store->reachable) {
+            return $this->told(\REDLOCK_NO_QUORUM, 'too few nodes answered: unreachable');
+        }
+        \array_map($this->store->free(...), $this->meant());
+        return $this->told(\REDLOCK_OK, 'removed');
+    }
+
+    /** @return list<string> the holders of its slot, without permits the first one, or of all permits */
+    private function meant(): array
+    {
+        $slot = (int) $this->get('permits') > 1 ? (int) $this->get('slot') : 0;
+        return \array_values(\array_filter($this->store->holders($this->resources),
+            fn (string $token): bool => $slot < 0 || $this->store->find($token)['slot'] === $slot));
     }
 
     private function acquire(int $waitMs): int
@@ -286,7 +340,7 @@ final class Handle
     private function told(int $status, string $message): int
     {
         $this->message = $message;
-        return $status;
+        return $this->status = $status;
     }
 
     public function __destruct()

@@ -10,8 +10,6 @@ use Redlock\Client;
 use Redlock\EventLog;
 use Redlock\Native;
 use Redlock\Options;
-use Redlock\ResourceStatus;
-use Redlock\Verdict;
 
 /**
  * A client without nodes, for unit tests of programs that take locks: its locks are in its $store, and time passes only
@@ -55,25 +53,6 @@ final class MemoryClient extends Client
     public function setReachable(bool $reachable): void
     {
         $this->store->reachable = $reachable;
-    }
-
-    public function status(string $resource): ResourceStatus
-    {
-        $token = $this->store->reachable ? $this->store->holders([$resource])[0] ?? null : null;
-        $held = $token === null ? null : $this->store->find($token);
-        $leftMs = $held === null ? null : $held['untilMs'] - $this->store->nowMs;
-        [$verdict, $status, $words] = match (true) {
-            !$this->store->reachable => [Verdict::Unknown, \REDLOCK_UNREACHABLE, 'unreachable'],
-            $held === null => [Verdict::Free, \REDLOCK_NOT_HELD, 'no key'],
-            default => [$held['isShared'] ? Verdict::Shared : Verdict::Held, \REDLOCK_BUSY, 'busy'],
-        };
-        return new ResourceStatus($resource, $verdict, "memory: $words", $token, $leftMs, ['memory' => [
-            'status' => $status, 'words' => $words, 'ttl_ms' => (string) $leftMs, 'token' => (string) $token]]);
-    }
-
-    public function remove(string $resource): void
-    {
-        $this->store->lose($resource);
     }
 
     public function describe(): array
