@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Hyperf;
 
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Hold;
 
 /** @internal Refuses methods whose attributes would lock nothing, or the wrong thing, later. */
 final class BootCheck
@@ -35,7 +36,8 @@ final class BootCheck
             self::isMethod('onBusy', $spec->onBusy, $class, $name);
             self::isMethod('onNoQuorum', $spec->onNoQuorum, $class, $name);
             self::onLost($spec->onLost, $name);
-            self::isParameter($spec->fence, $parameters, $name);
+            self::isParameter('fence', $spec->fence, $method, $name);
+            self::isParameter('hold', $spec->hold, $method, $name);
             $this->options($spec, $name);
         }
     }
@@ -48,12 +50,24 @@ final class BootCheck
         }
     }
 
-    /** @param list<string> $parameters */
-    private static function isParameter(?string $value, array $parameters, string $name): void
+    private static function isParameter(string $option, ?string $value, \ReflectionMethod $method, string $name): void
     {
-        if ($value !== null && !\in_array($value, $parameters, true)) {
-            throw new InvalidOptionException("$name: fence is '$value', which is no parameter of the method");
+        foreach ($value === null ? [] : $method->getParameters() as $parameter) {
+            if ($parameter->getName() === $value) {
+                $option !== 'hold' || self::takesHold($parameter) || throw new InvalidOptionException("$name: hold is "
+                    . "'$value', a parameter of the type {$parameter->getType()}; allowed: ?" . Hold::class);
+                return;
+            }
         }
+        $value === null || throw new InvalidOptionException("$name: $option is '$value', which is no parameter of the "
+            . 'method');
+    }
+
+    private static function takesHold(\ReflectionParameter $parameter): bool
+    {
+        $type = $parameter->getType();
+        return !$type instanceof \ReflectionNamedType || $type->getName() === 'mixed'
+            || \is_a(Hold::class, $type->getName(), true);
     }
 
     private static function onLost(?string $value, string $name): void

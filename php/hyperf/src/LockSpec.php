@@ -18,6 +18,7 @@ final class LockSpec
      * @param array<string, bool|int|float> $options by the names of the table: what differs from the cluster
      * @param ?list<string> $pools redis pools in place of the cluster
      * @param ?string $fence the parameter that is given the fencing number
+     * @param ?string $hold the parameter that is given the hold
      * @param ?\Closure(\Throwable): \Throwable $translate another exception for a refused lock
      * @param ?\Closure(\Closure(): mixed, \Closure(): bool): mixed $repeat makes the call again after a refusal, while
      *     the second closure allows it; the library makes attempts of its own in each
@@ -31,6 +32,7 @@ final class LockSpec
         public readonly ?string $onNoQuorum = null,
         public readonly ?string $onLost = null,
         public readonly ?string $fence = null,
+        public readonly ?string $hold = null,
         public readonly ?\Closure $translate = null,
         public readonly ?\Closure $repeat = null,
     ) {

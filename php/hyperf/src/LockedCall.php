@@ -18,7 +18,7 @@ final class LockedCall
      * @param array<string, mixed> $arguments by name
      * @param list<mixed> $positional the same in order, as onBusy and onNoQuorum are called
      * @param ?object $instance has the methods that they name
-     * @param \Closure(array<string, ?int>): mixed $body with the arguments that are fencing numbers
+     * @param \Closure(array<string, int|Hold|null>): mixed $body with the arguments that the locks give
      */
     public function __construct(
         private readonly Locks $locks,
@@ -32,13 +32,13 @@ final class LockedCall
 
     /**
      * @param list<LockSpec> $specs
-     * @param array<string, ?int> $fences of the locks that are held already, by parameter
+     * @param array<string, int|Hold|null> $given by the locks that are held already, by parameter
      */
-    public function run(array $specs, array $fences = []): mixed
+    public function run(array $specs, array $given = []): mixed
     {
         $spec = \array_shift($specs);
         if ($spec === null) {
-            return ($this->body)($fences);
+            return ($this->body)($given);
         }
         $values = ($this->instance === null ? [] : ['this' => $this->instance]) + $this->arguments;
         $rendered = static fn (Template $template): string => $template->render($values);
@@ -47,9 +47,9 @@ final class LockedCall
         if ($held !== null) {
             $this->refuseWhatOthersHave($spec, $resources, $held);
             return $held->again(fn (): mixed => HeldHere::within($spec->place(), $resources, $held,
-                fn (): mixed => $this->run($specs, self::with($fences, $spec, $held))));
+                fn (): mixed => $this->run($specs, self::with($given, $spec, $held))));
         }
-        return $this->under($spec, $resources, $specs, $fences);
+        return $this->under($spec, $resources, $specs, $given);
     }
 
     /**
@@ -76,27 +76,28 @@ final class LockedCall
     }
 
     /**
-     * @param array<string, ?int> $fences
-     * @return array<string, ?int>
+     * @param array<string, int|Hold|null> $given
+     * @return array<string, int|Hold|null>
      */
-    private static function with(array $fences, LockSpec $spec, Hold $hold): array
+    private static function with(array $given, LockSpec $spec, Hold $hold): array
     {
-        return $spec->fence === null ? $fences : [$spec->fence => $hold->fence()] + $fences;
+        return ($spec->fence === null ? [] : [$spec->fence => $hold->fence()])
+            + ($spec->hold === null ? [] : [$spec->hold => $hold]) + $given;
     }
 
     /**
      * @param list<string> $resources
      * @param list<LockSpec> $rest
-     * @param array<string, ?int> $fences
+     * @param array<string, int|Hold|null> $given
      */
-    private function under(LockSpec $spec, array $resources, array $rest, array $fences): mixed
+    private function under(LockSpec $spec, array $resources, array $rest, array $given): mixed
     {
         $entered = false;
         try {
             $lock = $this->locks->lockFor($spec, $resources);
-            $body = function (Hold $hold) use ($spec, $resources, $rest, $fences, &$entered): mixed {
+            $body = function (Hold $hold) use ($spec, $resources, $rest, $given, &$entered): mixed {
                 $entered = true;
-                return $this->holding($spec, $resources, $hold, $rest, self::with($fences, $spec, $hold));
+                return $this->holding($spec, $resources, $hold, $rest, self::with($given, $spec, $hold));
             };
             if ($spec->repeat === null) {
                 return $lock->run($body);
@@ -133,11 +134,11 @@ final class LockedCall
     /**
      * @param list<string> $resources
      * @param list<LockSpec> $rest
-     * @param array<string, ?int> $fences
+     * @param array<string, int|Hold|null> $given
      */
-    private function holding(LockSpec $spec, array $resources, Hold $hold, array $rest, array $fences): mixed
+    private function holding(LockSpec $spec, array $resources, Hold $hold, array $rest, array $given): mixed
     {
-        $run = fn (): mixed => $this->run($rest, $fences);
+        $run = fn (): mixed => $this->run($rest, $given);
         HeldHere::add($spec->place(), $resources, $hold);
         try {
             return $spec->onLost === null ? $run() : CancelOnLoss::around($hold, $run);

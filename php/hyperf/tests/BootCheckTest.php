@@ -6,6 +6,7 @@ namespace Redlock\Hyperf\Tests;
 
 use PHPUnit\Framework\TestCase;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Hold;
 use Redlock\Hyperf\BootCheck;
 use Redlock\Hyperf\CancelOnLoss;
 use Redlock\Hyperf\Locks;
@@ -40,6 +41,7 @@ final class BootCheckTest extends TestCase
             'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'later'));
         $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
         $this->check(new LockSpec('order', pools: ['r1']));
+        $this->check(new LockSpec('order', hold: 'hold'), 'shut');
         $this->check(new LockSpec(['order:#{id}', 'stock:#{this.id}']));
         foreach (['lines', 'append'] as $unlocked) {
             (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, $unlocked), []);
@@ -66,6 +68,9 @@ final class BootCheckTest extends TestCase
                 new LockSpec('x'), 'append'],
             'a fence that nobody takes' => ["fence is 'nubmer', which is no parameter",
                 new LockSpec('x', ['fence' => true], fence: 'nubmer')],
+            'a hold that nobody takes' => ["hold is 'held', which is no parameter", new LockSpec('x', hold: 'held')],
+            'a hold as a number' => ["hold is 'id', a parameter of the type int; allowed: ?Redlock\\Hold",
+                new LockSpec('x', hold: 'id')],
             'an unknown parameter of several' => ['no parameter $oder', new LockSpec(['stock', 'order:#{oder}'])],
             'no resource' => ['there are 0 resources; allowed: 1 to 100', new LockSpec([])],
             'too many resources' => ['101 resources', new LockSpec(\array_fill(0, 101, 'x'))],
@@ -127,6 +132,10 @@ class Shop
     public function lines(): \Generator
     {
         yield 1;
+    }
+
+    public function shut(?Hold $hold = null): void
+    {
     }
 
     public static function open(): void

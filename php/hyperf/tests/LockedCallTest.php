@@ -100,13 +100,28 @@ final class LockedCallTest extends NodesTestCase
     public function testTheBodyIsGivenTheFencingNumber(): void
     {
         $spec = [new LockSpec('order:#{id}', ['fence' => true], fence: 'number')];
-        $first = $this->call($spec, static fn (array $fences): array => $fences);
-        $second = $this->call([...$spec, new LockSpec('stock')], fn (array $fences): array => [
-            $fences, $this->call($spec, static fn (array $inner): array => $inner)]);
+        $first = $this->call($spec, static fn (array $given): array => $given);
+        $second = $this->call([...$spec, new LockSpec('stock')], fn (array $given): array => [
+            $given, $this->call($spec, static fn (array $inner): array => $inner)]);
         $this->assertSame(['number'], \array_keys($first));
         $this->assertIsInt($first['number']);
         $this->assertGreaterThan($first['number'], $second[0]['number']);
         $this->assertSame($second[0], $second[1], 'the lock that is held further out has a number, too');
+    }
+
+    /** Of each of its locks, also of one that is held further out. */
+    public function testTheBodyIsGivenItsHolds(): void
+    {
+        $specs = [(new WithLock('order:#{id}', fence: 'number', hold: 'order'))->spec(),
+            (new WithLock('gpu', permits: 2, hold: 'gpu'))->spec()];
+        $this->call($specs, function (array $given) use ($specs): void {
+            $this->assertSame(['order:7', 'gpu'], [$given['order']->resource, $given['gpu']->resource]);
+            $this->assertSame($given['order']->fence(), $given['number']);
+            $this->assertContains($given['gpu']->slot(), [0, 1]);
+            $given['order']->check();
+            $again = $this->call([$specs[0]], static fn (array $inner): array => $inner);
+            $this->assertSame($given['order'], $again['order']);
+        });
     }
 
     public function testAResourceHeldFurtherOutPassesThrough(): void

@@ -38,6 +38,7 @@ class WithLock extends AbstractMultipleAnnotation
      * @param ?bool $shared hold the lock together with others that share it
      * @param ?int $permits how many may hold the resource at a time
      * @param ?string $layout 'hash': programs with a home-made lock, which is a hash, wait for this one
+     * @param ?string $hold the parameter of the method that is given the hold: `?Hold $hold = null`
      */
     public function __construct(
         public string|array $resource,
@@ -56,6 +57,7 @@ class WithLock extends AbstractMultipleAnnotation
         public ?bool $shared = null,
         public ?int $permits = null,
         public ?string $layout = null,
+        public ?string $hold = null,
     ) {
     }
 
@@ -79,6 +81,6 @@ class WithLock extends AbstractMultipleAnnotation
             'permits' => $this->permits, 'layout' => $this->layout, 'fence' => $this->fence === null ? null : true];
         return new LockSpec($this->resource, \array_filter($options, static fn (mixed $value): bool => $value !== null),
             $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost,
-            fence: $this->fence);
+            fence: $this->fence, hold: $this->hold);
     }
 }

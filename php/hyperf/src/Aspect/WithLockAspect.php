@@ -36,8 +36,8 @@ final class WithLockAspect extends AbstractAspect
             $proceedingJoinPoint->arguments['keys'] ?? [],
             $proceedingJoinPoint->getArguments(),
             $proceedingJoinPoint->getInstance(),
-            static function (array $fences) use ($proceedingJoinPoint): mixed {
-                $proceedingJoinPoint->arguments['keys'] = $fences + ($proceedingJoinPoint->arguments['keys'] ?? []);
+            static function (array $given) use ($proceedingJoinPoint): mixed {
+                $proceedingJoinPoint->arguments['keys'] = $given + ($proceedingJoinPoint->arguments['keys'] ?? []);
                 return $proceedingJoinPoint->process();
             },
         );
