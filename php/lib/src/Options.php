@@ -194,7 +194,7 @@ final class Options
         $distances = \array_map(static fn (string $known): int => \levenshtein($camel, $known),
             \array_keys(self::names()));
         $nearest = \array_keys(self::names())[\array_search(\min($distances), $distances, true)];
-        $hint = \min($distances) <= \intdiv(\strlen($camel), 3) ? "; did you mean $nearest?" : '';
+        $hint = \min($distances) <= \max(2, \intdiv(\strlen($camel), 3)) ? "; did you mean $nearest?" : '';
         return new InvalidOptionException("there is no option \"$name\"$hint");
     }
 }

@@ -125,6 +125,7 @@ final class OptionsTest extends TestCase
     public function testUnknownOptionsNameTheNearest(): void
     {
         $this->assertInvalid('/"retryDelay"; did you mean retryDelayMs\?/', fn () => $this->connect(retryDelay: 1));
+        $this->assertInvalid('/"ttl"; did you mean ttlMs\?/', fn () => $this->connect(ttl: '10s'));
         $this->assertInvalid('/"ttl_ms"; did you mean ttlMs\?/', fn () => $this->connect(ttl_ms: 1));
         $this->assertInvalid('/ttl_m.*ttl_ms/', fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_m' => 1]));
         $this->assertInvalid('/^there is no option "nosuch"$/', fn () => $this->connect(nosuch: 1));
