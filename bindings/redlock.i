@@ -173,7 +173,6 @@ typedef struct native_lock {
     zend_string *resource() { return zend_string_copy($self->resource); }
     int64_t state() { return redlock_lock_state($self->handle); }
     int64_t validity_ms() { return redlock_lock_validity_ms($self->handle); }
-    int64_t who(int64_t limit_ms) { return redlock_lock_who($self->handle, limit_ms); }
     int64_t check() { return redlock_lock_check($self->handle); }
     int64_t fence() { return redlock_lock_fence($self->handle); }
     int64_t slot() { return redlock_lock_slot($self->handle); }

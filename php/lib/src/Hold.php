@@ -239,16 +239,24 @@ class Hold implements HoldInterface
     /** @internal */
     public function fail(int $status): never
     {
-        $isBusy = $status === \REDLOCK_BUSY;
-        $heldBy = $isBusy ? $this->driver->heldBy($this->native, [$this->resource, ...$this->more]) : null;
+        $heldBy = $status === \REDLOCK_BUSY ? $this->driver->heldBy([$this->resource, ...$this->more]) : null;
         try {
             $this->native->fail($status);
         } catch (BusyException $busy) {
-            $busy->heldBy = $heldBy;
+            $heldBy === null || self::name($busy, $heldBy);
             throw $busy;
         } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
             throw Options::inNames($refused);
         }
+    }
+
+    /** @param array{client_name: string, host: string, pid: int, held_ms: int, readers?: int} $heldBy */
+    private static function name(BusyException $busy, array $heldBy): void
+    {
+        [$others, $words] = ['held by others: ', $busy->getMessage()];
+        $busy->heldBy = $heldBy;
+        \str_starts_with($words, $others) && (new \ReflectionProperty(\Exception::class, 'message'))->setValue($busy,
+            'held by ' . ResourceStatus::words($heldBy) . ': ' . \substr($words, \strlen($others)));
     }
 
     /** @internal */

@@ -253,9 +253,6 @@ namespace Redlock\Native {
         /** The token of the holder that the verdict speaks of, escaped; "" if there is none. */
         public function holder(): string {}
 
-        /** Asks who holds it, for heldBy() and the message of an acquisition that was refused; blocks. A status. */
-        public function who(int $limitMs): int {}
-
         /** The client that holds it, as JSON: client_name, host, pid, held_ms; "" if that is not known. */
         public function heldBy(): string {}
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Client;
+use Redlock\Exception\BusyException;
 use Redlock\Exception\CancelledException;
 use Redlock\Exception\InFlightException;
 use Redlock\Hold;
@@ -36,6 +37,25 @@ final class FiberTest extends NodesTestCase
         $client->status('resource:0'); /* the locks waited for a majority only, this is for all */
         $this->assertConnections(5);
         $this->assertNothingIsLeft();
+    }
+
+    public function testBusyNamesTheHolder(): void
+    {
+        $held = $this->client(clientName: 'worker-7')->lock('known')->acquire();
+        $client = $this->fiberClient();
+        $said = '';
+        Wait::until(function () use ($client, &$said): bool { /* an answer is waited for for 250 ms only */
+            [$said] = $this->loop->run([static function () use ($client): string {
+                try {
+                    $client->lock('known')->acquire(0);
+                } catch (BusyException $busy) {
+                    return "{$busy->heldBy['client_name']} {$busy->getMessage()}";
+                }
+            }]);
+            return !\str_contains($said, 'held by others');
+        }, 'the name of the holder', 20.0); /* the lease lasts longer */
+        $this->assertStringStartsWith('worker-7 held by worker-7 (pid ' . \getmypid() . ' on ', $said);
+        $held->release();
     }
 
     /** As Wait::until, but other Fibers go on. */

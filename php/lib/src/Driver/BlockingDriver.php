@@ -65,16 +65,6 @@ final class BlockingDriver extends Driver
         $this->fibers?->resume($lock);
     }
 
-    /** The message of the acquisition names it, too. */
-    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
-    {
-        if ($this->fibers() !== null) {
-            return parent::heldBy($lock, $resources);
-        }
-        $lock->who(self::HOLDER_LIMIT_MS);
-        return \json_decode($lock->heldBy(), true);
-    }
-
     public function inFlight(): int
     {
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);
@@ -82,7 +72,7 @@ final class BlockingDriver extends Driver
 
     private function tellOwnLock(Native\Lock $lock): bool
     {
-        $holder = \PHP_ZTS ? null : $this->heldBy($lock, [$lock->resource()]); /* threads of PHP have one process id */
+        $holder = \PHP_ZTS ? null : $this->heldBy([$lock->resource()]); /* threads of PHP have one process id */
         $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
         $own && EventLog::warnOf($this->events, $lock->resource(), 'waits for a lock that this process itself holds, '
             . 'by another hold: only a signal handler, or the end of the lease, can free it');

@@ -13,7 +13,7 @@ use Redlock\Testing\Handle;
 abstract class Driver
 {
     /** How long to wait for nodes that are asked for the holder. */
-    protected const HOLDER_LIMIT_MS = 250;
+    private const HOLDER_LIMIT_MS = 250;
 
     /** Bodies of run() that have begun. */
     protected int $bodies = 0;
@@ -66,7 +66,7 @@ abstract class Driver
      * @param list<string> $resources
      * @return ?array<string, int|string>
      */
-    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
+    public function heldBy(array $resources): ?array
     {
         $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
         foreach ($resources as $resource) {

@@ -42,11 +42,6 @@ final class TracedDriver extends Driver
         $this->driver->cancel($lock);
     }
 
-    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
-    {
-        return $this->driver->heldBy($lock, $resources);
-    }
-
     public function inFlight(): int
     {
         return $this->driver->inFlight();
