@@ -363,9 +363,9 @@ final class HoldsTest extends NodesTestCase
 
     public function testHoldsAndLocksAreNeitherClonedNorSerialised(): void
     {
-        $lock = $this->client()->lock('once');
-        $hold = $lock->acquire();
-        foreach ([$lock, $hold] as $object) {
+        $client = $this->client();
+        $hold = $client->lock('once')->acquire();
+        foreach ([$client->lock('free'), $hold] as $object) {
             $this->assertSame(\Error::class, self::thrown(static fn () => clone $object));
             $this->assertSame(\LogicException::class, self::thrown(static fn () => \serialize($object)));
         }

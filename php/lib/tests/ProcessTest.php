@@ -100,33 +100,35 @@ final class ProcessTest extends NodesTestCase
     }
 
     /** @dataProvider endings */
-    public function testWhatIsHeldAtTheEndOfAScriptIsReleased(string $ending): void
+    public function testWhatIsHeldAtTheEndOfAScriptIsReleased(string $ending, int $code, string $said = ''): void
     {
-        $script = self::connecting('$argv[1]') . '$l = $client->lock("exit")->acquire(); echo $l->token(); '
+        $script = self::connecting('$argv[1]') . '$l = $client->lock("exit")->acquire(); echo $l->token(), " "; '
             . $ending;
-        $output = $this->php($script, self::cluster()->urls());
-        $this->assertMatchesRegularExpression('/^[0-9a-f]{40}/', $output);
+        $output = $this->php($script, self::cluster()->urls(), [], $code);
+        $this->assertMatchesRegularExpression("/^[0-9a-f]{40} $said$/", $output);
         $this->assertNothingIsLeft();
     }
 
     public static function endings(): array
     {
+        $releaser = 'class D { public $h; function __destruct() { $this->h->release(); echo "released"; } }'
+            . '$d = new D();';
         return [
-            'end of script' => [''],
-            'exit' => ['exit(3);'],
-            'uncaught exception' => ['throw new Exception("e");'],
-            'fatal error' => ['undefined_function();'],
-            'out of memory' => ['ini_set("memory_limit", "8M"); $x = str_repeat("x", 100000000);'],
-            'in a function' => ['function f($l) { exit; } f($l);'],
-            'in a body' => ['$client->lock("body")->run(fn () => exit(3));'],
+            'end of script' => ['', 0],
+            'exit' => ['exit(3);', 3],
+            'uncaught exception' => ['throw new Exception("e");', 255],
+            'fatal error' => ['undefined_function();', 255],
+            'out of memory' => ['ini_set("memory_limit", "8M"); $x = str_repeat("x", 100000000);', 255],
+            'in a function' => ['function f($l) { exit; } f($l);', 0],
+            'in a body' => ['$client->lock("body")->run(fn () => exit(3));', 3],
             'out of memory in a body' => ['ini_set("memory_limit", "8M");'
-                . '$client->lock("body")->run(fn () => str_repeat("x", 100000000));'],
-            'by a destructor' => ['class D { public $h; function __destruct() { $this->h->release(); } }'
-                . '$d = new D(); $d->h = $client->lock("body")->acquire(); unset($client);'],
-            'by a destructor in a body' => ['class D { public $h; function __destruct() { $this->h->release(); } }'
-                . '$d = new D(); $client->lock("body")->run(function ($h) use ($d) { $d->h = $h; exit; });'],
+                . '$client->lock("body")->run(fn () => str_repeat("x", 100000000));', 255],
+            'by a destructor' => ["$releaser \$d->h = \$client->lock('body')->acquire(); unset(\$client);", 0,
+                'released'],
+            'by a destructor in a body' => ["$releaser \$client->lock('body')->run(function (\$h) use (\$d) {"
+                . ' $d->h = $h; exit; });', 0, 'released'],
             'of a Fiber in a body' => ['$f = new Fiber(fn () => $client->lock("body")->run(fn () => Fiber::suspend()));'
-                . '$f->start(); exit;'],
+                . '$f->start(); exit;', 0],
         ];
     }
 
@@ -191,7 +193,7 @@ final class ProcessTest extends NodesTestCase
     }
 
     /** @param list<string> $options */
-    private function php(string $script, string $argument, array $options = []): string
+    private function php(string $script, string $argument, array $options = [], ?int $code = null): string
     {
         $bootstrap = \var_export(__DIR__ . '/bootstrap.php', true);
         $command = [\PHP_BINARY, '-d', 'display_errors=stderr', ...$this->extensionOption(), ...$options, '-r',
@@ -203,6 +205,7 @@ final class ProcessTest extends NodesTestCase
         } while ($status['running'] && \usleep(1000) === null);
         \proc_close($process);
         $this->assertFalse($status['signaled'], "ended by signal {$status['termsig']}");
+        $this->assertSame($code ?? $status['exitcode'], $status['exitcode']);
         return $output;
     }
 
