@@ -145,7 +145,6 @@ typedef struct native_client {
     void process();
     waiter next();
     waiter advance();
-    bool drain(int64_t limit_ms);
     void begin_drain(int64_t limit_ms);
     bool end_drain();
     optional_string *event();

@@ -33,7 +33,6 @@ int64_t native_client_generation(native_client *client);
 void native_client_process(native_client *client);
 waiter native_client_next(native_client *client);
 waiter native_client_advance(native_client *client);
-bool native_client_drain(native_client *client, int64_t limit_ms);
 void native_client_begin_drain(native_client *client, int64_t limit_ms);
 bool native_client_end_drain(native_client *client);
 optional_string *native_client_event(native_client *client);

@@ -77,25 +77,11 @@ waiter native_client_advance(native_client *client)
   return first;
 }
 
-static bool is_limit(int64_t limit_ms)
-{
-  if (limit_ms >= -1)
-    return true;
-  zend_argument_value_error(1, "must be greater than or equal to -1");
-  return false;
-}
-
-bool native_client_drain(native_client *client, int64_t limit_ms)
-{
-  if (!is_limit(limit_ms))
-    return false;
-  redlock_php_leave_table(client);
-  return redlock_client_drain(client->handle, limit_ms) == REDLOCK_OK;
-}
-
 void native_client_begin_drain(native_client *client, int64_t limit_ms)
 {
-  if (is_limit(limit_ms))
+  if (limit_ms < -1)
+    zend_argument_value_error(1, "must be greater than or equal to -1");
+  else
     redlock_php_begin_drain(client, limit_ms);
 }
 

@@ -36,7 +36,7 @@ attempt(fn () => $client->get('nothing'));
 attempt(fn () => $client->get(new Text('ttl_ms')));
 attempt(fn () => $client->get(limitMs: 'ttl_ms'));
 attempt(fn () => $client->get(name: 'ttl_ms'));
-attempt(fn () => $client->drain(-2));
+attempt(fn () => $client->beginDrain(-2));
 attempt(fn () => $client->fd(1));
 $lock = new Redlock\Native\Lock($client, new Text('stringable'), []);
 attempt(fn () => $lock->start('acquire', 0, 0));
@@ -67,7 +67,7 @@ Redlock\Exception\InvalidOptionException: there is no option nothing
 string(5) "10000"
 Error: Unknown named parameter $limitMs
 string(5) "10000"
-ValueError: Redlock\Native\Client::drain(): Argument #1 ($limitMs) must be greater than or equal to -1
+ValueError: Redlock\Native\Client::beginDrain(): Argument #1 ($limitMs) must be greater than or equal to -1
 ArgumentCountError: Redlock\Native\Client::fd() expects exactly 0 arguments, 1 given
 TypeError: Redlock\Native\Lock::start(): Argument #1 ($operation) must be of type int, string given
 ValueError: Redlock\Native\Lock::start(): Argument #1 ($operation) must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, REDLOCK_EXPIRE, REDLOCK_REMOVE, REDLOCK_WHO

@@ -16,7 +16,8 @@ $id = $first->id();
 unset($first, $same, $ofLocks);
 $again = new Client($nodes, ['key_prefix' => 'a', 'holder_info' => true]);
 var_dump($again->id() === $id);
-$again->drain(0);
+$again->beginDrain(0);
+$again->endDrain();
 $new = new Client($nodes, ['key_prefix' => 'a', 'holder_info' => true]);
 var_dump($new->id() === $id);
 for ($i = 0; $i < 200; $i++) {

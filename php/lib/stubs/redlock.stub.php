@@ -145,10 +145,10 @@ namespace Redlock\Native {
         /** process() and the first next() in one call; after a waiter, call next() until there is none. */
         public function advance(): mixed {}
 
-        /** Leaves cleanly within $limitMs (-1: exit_drain_ms), releasing all. False if a node did not answer. */
-        public function drain(int $limitMs): bool {}
-
-        /** Begins to leave without waiting, so that several clients leave at the same time. */
+        /**
+         * Begins to leave within $limitMs (-1: exit_drain_ms), releasing all; without waiting, so that several clients
+         * leave at the same time.
+         */
         public function beginDrain(int $limitMs): void {}
 
         /** Waits for what beginDrain() began. False if a node did not answer. */

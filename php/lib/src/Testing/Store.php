@@ -14,7 +14,7 @@ final class Store
     /** @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}> */
     private array $held = [];
 
-    /** That of all clients of `memory://`. */
+    /** @internal That of all clients of `memory://`. */
     public static function ofProcess(): self
     {
         static $one = null;
