@@ -80,6 +80,19 @@ final class LockedCallTest extends NodesTestCase
         $this->call([new LockSpec('#{this.oder}')], $this->fail(...), [], $job);
     }
 
+    /** For tests of an application: its configuration names no nodes. */
+    public function testAClusterMayBeInMemory(): void
+    {
+        $this->locks = new Locks(['default' => ['nodes' => ['memory://'], 'ttl' => '10s']], []);
+        $specs = [new LockSpec('order:#{id}', ['wait_ms' => 0])];
+        $inside = $this->call($specs, fn (): array => $this->call($specs, fn (): array => [
+            Locks::current()->resource, $this->locks->lock('order:7')->tryAcquire(),
+            $this->locks->client()->status('order:7')->isHeld()]));
+        $this->assertSame(['order:7', false, true], $inside);
+        $this->assertTrue($this->locks->client()->status('order:7')->isFree());
+        $this->assertSame([], self::cluster()->keys());
+    }
+
     public function testTheBodyRunsUnderTheLocksInOrder(): void
     {
         $seen = $this->call([new LockSpec('order:#{id}'), new LockSpec('stock')], fn (): array => $this->held());
