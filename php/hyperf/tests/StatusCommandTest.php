@@ -6,7 +6,9 @@ namespace Redlock\Hyperf\Tests;
 
 use Redlock\Hyperf\Command\StatusCommand;
 use Redlock\Hyperf\Locks;
+use Redlock\ResourceStatus;
 use Redlock\Tests\NodesTestCase;
+use Redlock\Tests\StatusTest;
 
 require_once __DIR__ . '/hyperf.php';
 
@@ -39,10 +41,12 @@ final class StatusCommandTest extends NodesTestCase
         $client = $this->client(clientName: 'worker-7');
         $by = 'held by worker-7 (pid ' . \getmypid() . ' on ' . \gethostname() . ') for ';
         $lock = $client->lock('order:7')->acquire();
+        StatusTest::named(static fn (): ResourceStatus => $client->status('order:7'));
         [$code, $head, $node] = $said = $this->status([], 'order:7');
         $this->assertSame([0, 'node', \substr($lock->token(), 0, 8)], [$code, $head[0], $node[2]]);
         $this->assertStringStartsWith($by, \end($said));
         $gpu = $client->lock('gpu', permits: 2, slot: 1)->acquire();
+        StatusTest::named(static fn (): ResourceStatus => $client->status('gpu', permits: 2));
         foreach ([$this->status([], 'gpu', '2'), $this->status(['permits' => 2], 'gpu')] as $said) {
             [$code, $head, $free, $held] = $said;
             $this->assertSame([0, 'permit', [0, 'free', '', null], [1, \substr($gpu->token(), 0, 8)]],

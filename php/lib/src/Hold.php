@@ -239,7 +239,8 @@ class Hold implements HoldInterface
     /** @internal */
     public function fail(int $status): never
     {
-        $heldBy = $status === \REDLOCK_BUSY ? $this->driver->heldBy([$this->resource, ...$this->more]) : null;
+        $isBusy = $status === \REDLOCK_BUSY;
+        $heldBy = $isBusy ? $this->driver->heldBy($this->native, [$this->resource, ...$this->more]) : null;
         try {
             $this->native->fail($status);
         } catch (BusyException $busy) {

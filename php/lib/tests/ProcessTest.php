@@ -49,6 +49,11 @@ final class ProcessTest extends NodesTestCase
         });
         $this->assertFalse($client->lock('theirs')->tryAcquire(1500));
         $this->assertCount($before, $log->records, 'another process holds that one');
+        $gpu = $client->lock('gpu', permits: 2);
+        $permits = [$gpu->acquire(), $gpu->acquire()];
+        $this->assertFalse($gpu->tryAcquire(1500));
+        $this->assertCount($before, $log->records, 'another permit may come free');
+        unset($permits);
     }
 
     public function testWithoutALoggerTheWarningGoesToPhpsLog(): void

@@ -9,6 +9,7 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\TimedOutException;
+use Redlock\Hold;
 use Redlock\Lock;
 use Redlock\ResourceStatus;
 use Redlock\Verdict;
@@ -22,7 +23,7 @@ final class StatusTest extends NodesTestCase
         $this->assertNull($asker->status('known')->heldBy);
         $lock = $holder->lock('known');
         $lock->acquire();
-        $heldBy = $asker->status('known')->heldBy;
+        $heldBy = self::named(static fn (): ResourceStatus => $asker->status('known'))->heldBy;
         $this->assertSame(['worker-7', \gethostname(), \getmypid()],
             [$heldBy['client_name'], $heldBy['host'], $heldBy['pid']]);
         $this->assertGreaterThanOrEqual(0, $heldBy['held_ms']);
@@ -35,6 +36,17 @@ final class StatusTest extends NodesTestCase
         $busy = $this->busy($asker->lock(['free', 'known']), 0);
         $this->assertSame('worker-7', $busy->heldBy['client_name'], 'who holds one of several');
         $lock->release();
+    }
+
+    /** The name is written when the lock is held: it comes later. */
+    public static function named(\Closure $ask): ResourceStatus
+    {
+        Wait::until(static function () use ($ask, &$status): bool {
+            $status = $ask();
+            $held = \array_filter($status->parts ?: [$status], static fn (ResourceStatus $one): bool => $one->isHeld());
+            return !\in_array(null, \array_column($held, 'heldBy'), true);
+        }, 'the name of the holder', 20.0);
+        return $status;
     }
 
     /** An attempt asks the nodes for the name for 250 ms at most, so a late machine may need several. */
@@ -123,7 +135,7 @@ final class StatusTest extends NodesTestCase
         [$worker, $asker] = [$this->client(clientName: 'worker-7'), $this->client(permits: 3, fence: false)];
         $gpu = $worker->lock('gpu', permits: 3);
         $holds = [$gpu->acquire(), $gpu->acquire()];
-        $status = $asker->status('gpu');
+        $status = self::named(static fn (): ResourceStatus => $asker->status('gpu'));
         $this->assertSame([Verdict::Free, '"gpu": 2 of 3 permits held', null, 3],
             [$status->verdict, $status->message, $status->token, \count($status->parts)]);
         foreach ($holds as $hold) {
@@ -141,6 +153,17 @@ final class StatusTest extends NodesTestCase
         }
         $this->expectExceptionMessage('slot is 3; allowed for permits 3: 0 to 2');
         $asker->status('gpu', slot: 3);
+    }
+
+    public function testBusyNamesTheHolderOfThePermitThatIsWanted(): void
+    {
+        $holds = \array_map(fn (int $slot): Hold => $this->client(clientName: "holder-$slot")
+            ->lock('gpu', permits: 2, slot: $slot)->acquire(), [0, 1]);
+        foreach ([0, 1] as $slot) {
+            $busy = $this->busy($this->client()->lock('gpu', permits: 2, slot: $slot), 0);
+            $this->assertSame("holder-$slot", $busy->heldBy['client_name']);
+        }
+        \array_map(static fn (Hold $hold) => $hold->release(), $holds);
     }
 
     public function testStatusOfSeveralResourcesIsThatOfEach(): void

@@ -72,7 +72,8 @@ final class BlockingDriver extends Driver
 
     private function tellOwnLock(Native\Lock $lock): bool
     {
-        $holder = \PHP_ZTS ? null : $this->heldBy([$lock->resource()]); /* threads of PHP have one process id */
+        $mayBeAnothers = \PHP_ZTS || (int) $lock->get('permits') > 1; /* threads of PHP have one process id */
+        $holder = $mayBeAnothers ? null : $this->heldBy($lock, [$lock->resource()]);
         $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
         $own && EventLog::warnOf($this->events, $lock->resource(), 'waits for a lock that this process itself holds, '
             . 'by another hold: only a signal handler, or the end of the lease, can free it');

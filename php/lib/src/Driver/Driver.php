@@ -61,17 +61,20 @@ abstract class Driver
     }
 
     /**
-     * Asks the nodes who holds one of the resources of a lock, about one after the other.
+     * Asks the nodes who holds one of the resources of a lock, about one after the other; of permits the one that it
+     * wants, or the first.
      *
      * @param list<string> $resources
      * @return ?array<string, int|string>
      */
-    public function heldBy(array $resources): ?array
+    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
     {
+        $slot = (int) $lock->get('slot');
+        $options = $slot < 0 ? [] : ['permits' => $lock->get('permits'), 'slot' => $slot];
         $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
         foreach ($resources as $resource) {
             $leftMs = $untilMs - \intdiv(\hrtime(true), 1000000);
-            $asking = $this->handle($resource, []);
+            $asking = $this->handle($resource, $options);
             $leftMs > 0 && $this->run($asking, \REDLOCK_WHO, $leftMs);
             if ($asking->heldBy() !== '') {
                 return \json_decode($asking->heldBy(), true);
