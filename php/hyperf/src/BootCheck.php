@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\NoQuorumException;
 use Redlock\Hold;
 
 /** @internal Refuses methods whose attributes would lock nothing, or the wrong thing, later. */
@@ -33,8 +35,9 @@ final class BootCheck
             foreach ($spec->templates($name) as $template) {
                 $template->check($method->isStatic() ? $parameters : ['this', ...$parameters]);
             }
-            self::isMethod('onBusy', $spec->onBusy, $class, $name);
-            self::isMethod('onNoQuorum', $spec->onNoQuorum, $class, $name);
+            $count = $method->getNumberOfParameters();
+            self::isMethod('onBusy', $spec->onBusy, BusyException::class, $class, $count, $name);
+            self::isMethod('onNoQuorum', $spec->onNoQuorum, NoQuorumException::class, $class, $count, $name);
             self::onLost($spec->onLost, $name);
             self::isParameter('fence', $spec->fence, $method, $name);
             self::isParameter('hold', $spec->hold, $method, $name);
@@ -42,11 +45,28 @@ final class BootCheck
         }
     }
 
-    private static function isMethod(string $option, ?string $value, string $class, string $name): void
-    {
-        if ($value !== null
-            && (!\method_exists($class, $value) || !(new \ReflectionMethod($class, $value))->isPublic())) {
+    /**
+     * @param class-string $told what one parameter more may be given
+     * @param int $count of the parameters that it is called with
+     */
+    private static function isMethod(
+        string $option,
+        ?string $value,
+        string $told,
+        string $class,
+        int $count,
+        string $name,
+    ): void {
+        if ($value === null) {
+            return;
+        }
+        if (!\method_exists($class, $value) || !(new \ReflectionMethod($class, $value))->isPublic()) {
             throw new InvalidOptionException("$name: $option is '$value', which is no public method of $class");
+        }
+        foreach (\array_slice((new \ReflectionMethod($class, $value))->getParameters(), $count) as $parameter) {
+            $parameter->isOptional() || LockedCall::isTold($parameter, $told) || throw new InvalidOptionException(
+                "$name: $option is '$value', which requires \${$parameter->getName()}; allowed behind the parameters "
+                . "of the method: one of the type $told");
         }
     }
 

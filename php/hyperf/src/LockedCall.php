@@ -123,12 +123,19 @@ final class LockedCall
     {
         $parameters = (new \ReflectionFunction($instead(...)))->getParameters();
         foreach (\array_slice($parameters, \count($this->positional)) as $parameter) {
-            $type = $parameter->getType();
-            if ($type instanceof \ReflectionNamedType && \is_a($type->getName(), RedlockThrowable::class, true)) {
-                return \is_a($refused, $type->getName()) ? [$parameter->getName() => $refused] : [];
+            if (self::isTold($parameter, $refused::class)) {
+                return [$parameter->getName() => $refused];
             }
         }
         return [];
+    }
+
+    /** @param class-string $refusal */
+    public static function isTold(\ReflectionParameter $parameter, string $refusal): bool
+    {
+        $type = $parameter->getType();
+        return $type instanceof \ReflectionNamedType && \is_a($refusal, $type->getName(), true)
+            && \is_a($type->getName(), RedlockThrowable::class, true);
     }
 
     /**

@@ -6,6 +6,7 @@ namespace Redlock\Hyperf\Tests;
 
 use PHPUnit\Framework\TestCase;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\NoQuorumException;
 use Redlock\Hold;
 use Redlock\Hyperf\BootCheck;
 use Redlock\Hyperf\CancelOnLoss;
@@ -38,7 +39,7 @@ final class BootCheckTest extends TestCase
         $begun = \hrtime(true);
         $this->check(new LockSpec('order:#{id}'));
         $this->check(new LockSpec('order:#{id}', ['ttl_ms' => 25000, 'wait_ms' => -1, 'retry_delay_ms' => 50,
-            'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'later'));
+            'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'told'));
         $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
         $this->check(new LockSpec('order', pools: ['r1']));
         $this->check(new LockSpec('order', hold: 'hold'), 'shut');
@@ -79,6 +80,9 @@ final class BootCheckTest extends TestCase
             'an unknown parameter' => ['no parameter $oder', new LockSpec('order:#{oder}')],
             'onBusy' => ["onBusy is 'nothing', which is no public method", new LockSpec('x', onBusy: 'nothing')],
             'onNoQuorum' => ["onNoQuorum is 'secret', which is no", new LockSpec('x', onNoQuorum: 'secret')],
+            'onBusy with one that it does not get' => ["onBusy is 'told', which requires \$why; allowed behind the "
+                . 'parameters of the method: one of the type Redlock\Exception\BusyException',
+                new LockSpec('x', onBusy: 'told')],
             'onLost' => ["onLost is 'later'; allowed: 'cancel'", new LockSpec('x', onLost: 'later')],
             'a TTL too short' => ['ttlMs is "5"; allowed: 20 to 86400000', new LockSpec('x', ['ttl_ms' => 5])],
             'a TTL too long' => ['ttlMs 60000 is above maxTtlMs, 20000',
@@ -127,6 +131,11 @@ class Shop
     public function later(int $id): string
     {
         return "later $id";
+    }
+
+    public function told(int $id, NoQuorumException $why, int $times = 1): string
+    {
+        return "told $id";
     }
 
     public function lines(): \Generator
