@@ -13,15 +13,28 @@ from ._base import ClientBase, Report, in_memory, is_in_memory
 from ._blocking import drive
 from ._core import lib
 from ._election import options_of
+from ._errors import Busy
 from ._lock import shared
 from ._notify import notifier
 from ._options import with_permits
 from ._signature import name_options
 from ._thread_election import Election, Seat
 from ._thread_lock import Hold, Lock, RLock
-from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Resources, Unpack
+from .types import (
+    ClientOptions,
+    Decorator,
+    DecoratorOr,
+    DecoratorWithHold,
+    LockOptions,
+    Named,
+    Resource,
+    Resources,
+    Unpack,
+    WithLockOptions,
+)
 
 T = TypeVar("T")
+OnLost = Optional[Callable[[Hold], object]]
 AnyClient = TypeVar("AnyClient", bound="Client")
 
 
@@ -74,7 +87,7 @@ class Client(ClientBase):
         self,
         resource: Resources,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
         lock: Lock = self._lock_type(self, resource, options, "lock", on_lost)
@@ -84,7 +97,7 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> RLock:
         def make() -> Any:
@@ -99,7 +112,7 @@ class Client(ClientBase):
         count: Optional[int] = None,
         /,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
         given = with_permits(count, options)
@@ -110,7 +123,7 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Election:
         return Election(self._seat_type(self, resource, options_of(options), "election", on_lost))
@@ -120,7 +133,7 @@ class Client(ClientBase):
         resource: Resources,
         token: str,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Hold:
         hold: Hold = self._lock_type(self, resource, options, "adopt", on_lost)._adopt(token)
@@ -128,32 +141,32 @@ class Client(ClientBase):
 
     @overload
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: Literal["raise"] = "raise",
-        on_lost: Optional[Callable[[Hold], object]] = None,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, hold: str, on_busy: Any = "raise", on_lost: OnLost = None,
+        **options: Unpack[WithLockOptions],
+    ) -> DecoratorWithHold: ...
+
+    @overload
+    def with_lock(
+        self, resource: Named, *, on_busy: Literal["raise"] = "raise", on_lost: OnLost = None,
+        **options: Unpack[WithLockOptions],
     ) -> Decorator: ...
 
     @overload
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: Literal["skip"],
-        on_lost: Optional[Callable[[Hold], object]] = None,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, on_busy: Literal["skip"], on_lost: OnLost = None,
+        **options: Unpack[WithLockOptions],
     ) -> DecoratorOr[None]: ...
 
     @overload
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: T,
-        on_lost: Optional[Callable[[Hold], object]] = None,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, on_busy: Callable[[Busy], T], on_lost: OnLost = None,
+        **options: Unpack[WithLockOptions],
+    ) -> DecoratorOr[T]: ...
+
+    @overload
+    def with_lock(
+        self, resource: Named, *, on_busy: T, on_lost: OnLost = None,
+        **options: Unpack[WithLockOptions],
     ) -> DecoratorOr[T]: ...
 
     def with_lock(
@@ -161,15 +174,15 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Any = "raise",
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        hold: Optional[str] = None,
+        reentrant: bool = False,
+        on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import BlockingDecorator
 
-        def lock(name: Resource) -> Any:
-            return self._lock_type(self, name, options, "with_lock", on_lost)
-
-        return BlockingDecorator(lock, resource, on_busy, options)  # type: ignore[arg-type]
+        more = {"on_lost": on_lost}
+        return BlockingDecorator(self, resource, on_busy, hold, reentrant, more, options)  # type: ignore[arg-type]
 
     def status(self, resource: Resource) -> Report:
         probe = self._probe(resource)

@@ -1,68 +1,61 @@
-"""The decorators of with_lock(): a resource from the arguments of a call, and what it does if others hold the lock."""
+"""The decorators of with_lock(): resources from the arguments of a call, and what it does if others hold the lock."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import string
 import types
-from typing import Any, Callable, Dict, Generator, List, NoReturn, Tuple
+from typing import Any, Callable, Dict, Generator, NoReturn, Optional, Tuple
 
 from ._errors import Busy, InvalidOption
-from .types import Named, Resource
+from ._template import Template
+from .types import Named, Resources
 
 
-class Name:
-    """The resource of one function: from a template "report:{user_id}", a function of the same arguments, or fixed."""
+class Names:
+    """The resources of one function: from templates "report:{user_id}", fixed, or from a function of its arguments."""
 
-    def __init__(self, resource: Named, function: Callable[..., Any]) -> None:
-        if not isinstance(resource, (str, bytes)) and not callable(resource):
+    def __init__(self, resource: Named, function: Callable[..., Any], hold: Optional[str]) -> None:
+        self._resource: Any = resource
+        self.signature = inspect.signature(function)
+        if hold is not None:
+            self._take_out(hold, _name(function))
+        parts: Any = resource if isinstance(resource, (list, tuple)) else (resource,)
+        self._parts = [Template(part) if isinstance(part, str) else part for part in parts]
+        if not callable(resource) and not (parts and all(isinstance(part, (Template, bytes)) for part in self._parts)):
             raise TypeError(
-                f"with_lock({resource!r}): takes a str with names of arguments in braces, bytes as they are,"
-                " or a function of the arguments that returns one of the two"
+                f"with_lock({resource!r}): takes a str with names of arguments in braces or a Template, bytes as they"
+                " are, a list of these, or a function of the arguments that returns the resource"
             )
-        self._resource = resource
-        self._signature = inspect.signature(function)
-        self._fields = self._parse(resource) if isinstance(resource, str) else []
-        name = _name(function)
-        for field, _ in self._fields:
-            self._check(field, name)
+        for part in self._parts:
+            for field in getattr(part, "fields", ()):
+                self._check(field, _name(function))
 
-    def __call__(self, arguments: Tuple[Any, ...], keywords: Any) -> Resource:
-        if isinstance(self._resource, bytes):
-            return self._resource
-        if isinstance(self._resource, str):
-            return self._formatted(self._resource, arguments, keywords)
-        made = self._resource(*arguments, **keywords)
-        if not isinstance(made, (str, bytes)) or not made:
-            words = f"it returned {made!r}; allowed: str or bytes, not empty"
-            raise InvalidOption(f"with_lock({self._resource!r}): {words}")
-        return made
+    def __call__(self, arguments: Tuple[Any, ...], keywords: Any) -> Resources:
+        made: Any = self._resource
+        if callable(made):
+            made = made(*arguments, **keywords)
+            names = made if isinstance(made, (list, tuple)) else (made,)
+            if not names or not all(isinstance(name, (str, bytes)) and name for name in names):
+                words = f"it returned {made!r}; allowed: str or bytes, not empty, or a list of these"
+                raise InvalidOption(f"with_lock({self._resource!r}): {words}")
+        else:
+            bound = self.signature.bind(*arguments, **keywords)
+            bound.apply_defaults()
+            values = bound.arguments
+            names = [part if isinstance(part, bytes) else part.format(**values) for part in self._parts]
+        return tuple(dict.fromkeys(names)) if isinstance(made, (list, tuple)) else names[0]
 
-    def _formatted(self, template: str, arguments: Tuple[Any, ...], keywords: Any) -> str:
-        bound = self._signature.bind(*arguments, **keywords)
-        bound.apply_defaults()
-        name = _FORMATTER.vformat(template, (), bound.arguments)
-        for _, path in self._fields:
-            value, _ = _FORMATTER.get_field(path, (), bound.arguments)
-            if value is None or value == "":
-                raise InvalidOption(f"with_lock({template!r}): {{{path}}} is {value!r}; allowed: neither None nor ''")
-            if hex(id(value)) in name:  # object's own text, which is another one in each process
-                words = f"{{{path}}} is a {type(value).__name__} without a text of its own; write {{{path}.id}}, say"
-                raise InvalidOption(f"with_lock({template!r}): {words}")
-        return name
-
-    @staticmethod
-    def _parse(template: str) -> List[Tuple[str, str]]:
-        """The fields as (argument, path): ("order", "order.id")."""
-        try:
-            paths = [path for _, path, _, _ in _FORMATTER.parse(template) if path is not None]
-        except ValueError as failure:
-            raise ValueError(f"with_lock({template!r}): {failure}") from None
-        return [(path.split(".")[0].split("[")[0], path) for path in paths]
+    def _take_out(self, hold: str, function: str) -> None:
+        """The decorator gives it, and not who calls the function."""
+        parameters = dict(self.signature.parameters)
+        known = parameters.pop(hold, None)
+        if known is None or known.kind not in (known.POSITIONAL_OR_KEYWORD, known.KEYWORD_ONLY):
+            raise ValueError(f"with_lock(hold={hold!r}): {function}() takes no keyword argument {hold!r}")
+        self.signature = self.signature.replace(parameters=list(parameters.values()))
 
     def _check(self, field: str, function: str) -> None:
-        parameters = self._signature.parameters
+        parameters = self.signature.parameters
         if field in parameters and parameters[field].kind is not inspect.Parameter.VAR_KEYWORD:
             return
         known = ", ".join(parameters) or "none"
@@ -72,21 +65,23 @@ class Name:
         )
 
 
-_FORMATTER = string.Formatter()
-
-
 class OnBusy:
-    """What a call does if others hold the lock: it raises Busy, or returns `value`."""
+    """What a call does if others hold the lock: it raises Busy, or returns what `answer` makes of it."""
 
     def __init__(self, on_busy: Any) -> None:
         self.words = f"on_busy={on_busy!r}"
         self.raises = isinstance(on_busy, str) and on_busy == "raise"
         self.skips = isinstance(on_busy, str) and on_busy == "skip"
-        self.value = None if self.skips else on_busy
+        value = None if self.skips else on_busy
+        self.answer: Callable[[Busy], Any] = on_busy if callable(on_busy) else lambda busy: value
 
     def check_generator(self, function: Any) -> None:
         if not self.raises and not self.skips:
             raise TypeError(f"with_lock({self.words}): {_name(function)} is a generator; allowed: 'raise' or 'skip'")
+
+    def check_blocking(self) -> None:
+        if _is_async(self.answer):
+            raise TypeError(f"with_lock({self.words}): it is async; use libredlock.aio.Client.with_lock")
 
 
 _LATER = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)
@@ -130,13 +125,36 @@ class Decorator:
     """Goes above a function, with @: the function runs while the lock is held."""
 
     def __init__(
-        self, lock: Callable[[Resource], Any], resource: Named, on_busy: Any, options: Dict[str, Any]
+        self,
+        client: Any,
+        resource: Named,
+        on_busy: Any,
+        hold: Optional[str],
+        reentrant: bool,
+        on_lost: Dict[str, Any],
+        options: Dict[str, Any],
     ) -> None:
-        """lock: makes a lock with the options, which do not wait if on_busy says what to do instead of raising."""
-        self._lock, self._resource, self._on_busy = lock, resource, OnBusy(on_busy)
+        """on_lost: that, and what else locks take beside options."""
+        self._resource, self._on_busy, self._hold = resource, OnBusy(on_busy), hold
+        if reentrant and isinstance(resource, (list, tuple)):
+            raise TypeError(f"with_lock({resource!r}, reentrant=True): takes one resource")
         if not self._on_busy.raises:
             options.setdefault("wait", 0)
+
+        def lock(name: Resources) -> Any:
+            return client._lock_type(client, name, options, "with_lock", *on_lost.values())
+
         lock(b"with_lock")  # refuses wrong options now
+        self._lock = (lambda name: client.rlock(name, **on_lost, **options)) if reentrant else lock
+
+    def _given(self, hold: Any) -> Dict[str, Any]:
+        """What the function gets in addition."""
+        return {} if self._hold is None else {self._hold: hold}
+
+    def _wrapped(self, made: Any, names: Names) -> Any:
+        if self._hold is not None:
+            made.__signature__ = names.signature
+        return made
 
     def __bool__(self) -> NoReturn:
         raise self._misused()
@@ -171,15 +189,16 @@ class BlockingDecorator(Decorator):
             raise TypeError(
                 f"with_lock({self._resource!r}): {_name(function)} is async; use libredlock.aio.Client.with_lock"
             )
-        name = Name(self._resource, function)
+        on_busy.check_blocking()
+        names, given = Names(self._resource, function, self._hold), self._given
 
         @functools.wraps(function)
         def generator(*arguments: Any, **keywords: Any) -> Generator[Any, Any, Any]:
             is_in = False
             try:
-                with lock(name(arguments, keywords)):
+                with lock(names(arguments, keywords)) as hold:
                     is_in = True
-                    return (yield from function(*arguments, **keywords))
+                    return (yield from function(*arguments, **keywords, **given(hold)))
             except Busy:
                 if is_in or on_busy.raises:
                     raise
@@ -188,18 +207,18 @@ class BlockingDecorator(Decorator):
         def call(*arguments: Any, **keywords: Any) -> Any:
             is_in = False
             try:
-                with lock(name(arguments, keywords)):
+                with lock(names(arguments, keywords)) as hold:
                     is_in = True
-                    return finished(function(*arguments, **keywords), function)
-            except Busy:
+                    return finished(function(*arguments, **keywords, **given(hold)), function)
+            except Busy as busy:
                 if is_in or on_busy.raises:
                     raise
-                return on_busy.value
+                return on_busy.answer(busy)
 
         if not inspect.isgeneratorfunction(function):
-            return call
+            return self._wrapped(call, names)
         on_busy.check_generator(function)
-        return generator
+        return self._wrapped(generator, names)
 
 
 class AsyncDecorator(Decorator):
@@ -215,15 +234,15 @@ class AsyncDecorator(Decorator):
             raise TypeError(
                 f"with_lock({self._resource!r}): {_name(function)} is not async; use libredlock.Client.with_lock"
             )
-        name = Name(self._resource, function)
+        names, given = Names(self._resource, function, self._hold), self._given
 
         @functools.wraps(function)
         async def generator(*arguments: Any, **keywords: Any) -> Any:
             is_in = False
             try:
-                async with lock(name(arguments, keywords)):
+                async with lock(names(arguments, keywords)) as hold:
                     is_in = True
-                    inner = function(*arguments, **keywords)
+                    inner = function(*arguments, **keywords, **given(hold))
                     try:
                         value = await inner.__anext__()
                         while True:
@@ -247,15 +266,16 @@ class AsyncDecorator(Decorator):
         async def call(*arguments: Any, **keywords: Any) -> Any:
             is_in = False
             try:
-                async with lock(name(arguments, keywords)):
+                async with lock(names(arguments, keywords)) as hold:
                     is_in = True
-                    return finished(await function(*arguments, **keywords), function)
-            except Busy:
+                    return finished(await function(*arguments, **keywords, **given(hold)), function)
+            except Busy as busy:
                 if is_in or on_busy.raises:
                     raise
-                return on_busy.value
+                answer = on_busy.answer(busy)
+                return await answer if inspect.isawaitable(answer) else answer
 
         if not is_generator:
-            return call
+            return self._wrapped(call, names)
         on_busy.check_generator(function)
-        return generator
+        return self._wrapped(generator, names)

@@ -130,10 +130,13 @@ class ClientSurface:
         async.
 
         resource: a text with names of the arguments in braces, "report:{user_id}", or a function of the same
-            arguments that returns the resource. Names are checked when the function is decorated; None or '' as a
-            value is a ValueError at the call.
+            arguments that returns the resource; a list of them holds all or none. Names are checked when the function
+            is decorated; None or '' as a value is a ValueError at the call.
         on_busy: "raise" raises Busy when others hold the lock at the end of the wait; "skip" does not run the
-            function and returns None; anything else is returned instead. Without wait= the last two do not wait.
+            function and returns None; a function is called with the Busy, and what it returns is returned, as is
+            anything else. Without wait= all but "raise" do not wait.
+        hold: the name of the function's keyword argument that gets the Hold.
+        reentrant: a thread or task that holds the lock enters again, as with rlock().
         on_lost, cancel_on_lost: as for lock().
         A generator holds the lock from its first item to its close. Raises what `with client.lock(...)` raises.
         """

@@ -13,21 +13,49 @@ from __future__ import annotations
 import asyncio
 import itertools
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, Tuple, Type, TypeVar, Union, overload
+from typing import (
+    Any,
+    Awaitable,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Literal,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from ._base import ClientBase, Report, in_memory, is_in_memory
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
 from ._election import options_of
+from ._errors import Busy
 from ._hold import AT_ONCE
 from ._lock import shared
 from ._options import with_permits
 from ._signature import name_options
 from ._task_election import Election, Seat, Term
 from ._task_lock import Hold, Lock, RLock
-from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Resources, Unpack
+from .types import (
+    AsyncDecorator,
+    AsyncDecoratorOr,
+    AsyncDecoratorWithHold,
+    ClientOptions,
+    LockOptions,
+    Named,
+    Resource,
+    Resources,
+    Unpack,
+    WithLockOptions,
+)
 
 T = TypeVar("T")
+OnLost = Optional[Callable[[Hold], object]]
 AnyClient = TypeVar("AnyClient", bound="Client")
 
 __all__ = ["Client", "Election", "Hold", "Lock", "RLock", "Term"]
@@ -74,7 +102,7 @@ class Client(ClientBase):
         self,
         resource: Resources,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Lock:
@@ -85,7 +113,7 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> RLock:
@@ -101,7 +129,7 @@ class Client(ClientBase):
         count: Optional[int] = None,
         /,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Lock:
@@ -113,7 +141,7 @@ class Client(ClientBase):
         self,
         resource: Resource,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         cancel_on_lost: bool = True,
         **options: Unpack[LockOptions],
     ) -> Election:
@@ -124,7 +152,7 @@ class Client(ClientBase):
         resource: Resources,
         token: str,
         *,
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        on_lost: OnLost = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Hold:
@@ -135,35 +163,38 @@ class Client(ClientBase):
 
     @overload
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: Literal["raise"] = "raise",
-        on_lost: Optional[Callable[[Hold], object]] = None,
-        cancel_on_lost: bool = False,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, hold: str, on_busy: Any = "raise", on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[WithLockOptions],
+    ) -> AsyncDecoratorWithHold: ...
+
+    @overload
+    def with_lock(
+        self, resource: Named, *, on_busy: Literal["raise"] = "raise", on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[WithLockOptions],
     ) -> AsyncDecorator: ...
 
     @overload
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: Literal["skip"],
-        on_lost: Optional[Callable[[Hold], object]] = None,
-        cancel_on_lost: bool = False,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, on_busy: Literal["skip"], on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[WithLockOptions],
     ) -> AsyncDecoratorOr[None]: ...
 
     @overload
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: T,
-        on_lost: Optional[Callable[[Hold], object]] = None,
-        cancel_on_lost: bool = False,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, on_busy: Callable[[Busy], Awaitable[T]], on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[WithLockOptions],
+    ) -> AsyncDecoratorOr[T]: ...
+
+    @overload
+    def with_lock(
+        self, resource: Named, *, on_busy: Callable[[Busy], T], on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[WithLockOptions],
+    ) -> AsyncDecoratorOr[T]: ...
+
+    @overload
+    def with_lock(
+        self, resource: Named, *, on_busy: T, on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[WithLockOptions],
     ) -> AsyncDecoratorOr[T]: ...
 
     def with_lock(
@@ -171,16 +202,16 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Any = "raise",
-        on_lost: Optional[Callable[[Hold], object]] = None,
+        hold: Optional[str] = None,
+        reentrant: bool = False,
+        on_lost: OnLost = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import AsyncDecorator
 
-        def lock(name: Resource) -> Any:
-            return self._lock_type(self, name, options, "with_lock", on_lost, cancel_on_lost)
-
-        return AsyncDecorator(lock, resource, on_busy, options)  # type: ignore[arg-type]
+        more = {"on_lost": on_lost, "cancel_on_lost": cancel_on_lost}
+        return AsyncDecorator(self, resource, on_busy, hold, reentrant, more, options)  # type: ignore[arg-type]
 
     async def status(self, resource: Resource) -> Report:
         probe = self._probe(resource)

@@ -27,6 +27,8 @@ from typing import (
     overload,
 )
 
+from ._template import Template
+
 if sys.version_info >= (3, 11):
     from typing import ParamSpec, Unpack
 elif TYPE_CHECKING:
@@ -47,15 +49,18 @@ else:
 __all__ = [
     "AsyncDecorator",
     "AsyncDecoratorOr",
+    "AsyncDecoratorWithHold",
     "ClientOptions",
     "Decorator",
     "DecoratorOr",
+    "DecoratorWithHold",
     "LockOptions",
     "Named",
     "Resource",
     "Resources",
     "Seconds",
     "Unpack",
+    "WithLockOptions",
 ]
 
 Resource = Union[str, bytes]
@@ -65,8 +70,11 @@ Resources = Union[Resource, List[Resource], Tuple[Resource, ...]]
 """What a lock holds: one resource, or a list or tuple of 1 to 100, all of which it holds or none. A str is one resource
 and is never iterated."""
 
-Named = Union[Resource, Callable[..., Resource]]
-"""What with_lock() locks: a resource, or a function of the arguments that returns it."""
+Named = Union[
+    Resource, Template, List[Union[Resource, Template]], Tuple[Union[Resource, Template], ...], Callable[..., Resources]
+]
+"""What with_lock() locks: one or several, of which a str or a Template has names of arguments in braces, or a function
+of the arguments that returns it."""
 
 Seconds = Union[int, float, timedelta]
 """A duration."""
@@ -178,6 +186,13 @@ class ClientOptions(LockOptions, total=False):
     """How long closing the client may take to release held locks. Default: 0.5 s. Allowed: 0 s to 60 s."""
 
 
+class WithLockOptions(LockOptions, total=False):
+    """What client.with_lock() takes in addition."""
+
+    reentrant: bool
+    """Whether a decorated function may call others that lock the same resource, as with client.rlock()."""
+
+
 # ---- what with_lock() gives -----------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
@@ -219,6 +234,20 @@ class DecoratorOr(Protocol[Other]):
     def __call__(self, function: Any) -> Any: ...
 
 
+class DecoratorWithHold(Protocol):
+    """The same with hold: who calls the function does not give that argument, so none is checked."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
+    ) -> UseAioClient: ...
+
+    @overload
+    def __call__(self, function: Callable[..., R]) -> Callable[..., Union[R, Any]]: ...
+
+    def __call__(self, function: Any) -> Any: ...
+
+
 class AsyncDecorator(Protocol):
     """The decorator of libredlock.aio.Client.with_lock: the async function keeps its type."""
 
@@ -231,3 +260,17 @@ class AsyncDecoratorOr(Protocol[Other]):
     def __call__(
         self, function: Callable[P, Coroutine[Any, Any, R]]
     ) -> Callable[P, Coroutine[Any, Any, Union[R, Other]]]: ...
+
+
+class AsyncDecoratorWithHold(Protocol):
+    """The same with hold: who calls the function does not give that argument, so none is checked."""
+
+    @overload
+    def __call__(
+        self, function: Callable[..., Coroutine[Any, Any, R]]
+    ) -> Callable[..., Coroutine[Any, Any, Union[R, Any]]]: ...
+
+    @overload
+    def __call__(self, function: Callable[..., AsyncIterator[R]]) -> Callable[..., AsyncIterator[R]]: ...
+
+    def __call__(self, function: Any) -> Any: ...

@@ -41,6 +41,26 @@ def answered(n: int) -> str:
     return str(n)
 
 
+def host(busy: libredlock.Busy) -> int:
+    return busy.held_by.pid if busy.held_by else 0
+
+
+@client.with_lock(["a:{n}", b"b"], on_busy=host)
+def told(n: int) -> str:
+    return str(n)
+
+
+@client.with_lock("a", hold="hold")
+def with_hold(n: int, hold: libredlock.Hold) -> str:
+    return hold.token
+
+
+told(1).upper()  # mistake
+with_hold(1).upper()
+with_hold(1).uper()  # mistake
+client.with_lock("a", hold=5)  # mistake
+client.with_lock("a", reentrant="yes")  # mistake
+client.lock("a", reentrant=True)  # mistake
 said: str = plain(1, dry=True)
 perhaps: Optional[str] = skipped(1)
 sure: str = skipped(1)  # mistake
@@ -69,10 +89,28 @@ async def perhaps_awaited(n: int) -> str:
     return str(n)
 
 
+async def later(busy: libredlock.Busy) -> int:
+    return 1
+
+
+@aclient.with_lock("a", on_busy=later)
+async def told_later(n: int) -> str:
+    return str(n)
+
+
+@aclient.with_lock("a", hold="hold")
+async def awaited_with_hold(n: int, hold: aio.Hold) -> str:
+    return hold.token
+
+
 async def use() -> Tuple[str, Optional[str]]:
     await wrong_colour(1)  # mistake
     await wrong_colour_too(1)  # mistake
     await awaited("1")  # mistake
+    never: str = await told_later(1)  # mistake
+    number: "str | int" = await told_later(1)
+    awaited_with_hold(1).upper()  # mistake
+    print(never, number, (await awaited_with_hold(1)).upper())
     short: str = await perhaps_awaited(1)  # mistake
     print(short)
     return await awaited(1), await perhaps_awaited(1)

@@ -316,3 +316,107 @@ def test_a_decorator_is_no_lock(nodes, run, module):
                 pytest.fail("entered")
 
     run(use())
+
+
+def transfer(client, calls):
+    @client.with_lock(["account:{source}", "account:{target}"])
+    def transfer(source, target):
+        calls.append([held(client, f"account:{name}") for name in (source, target)])
+
+    return transfer
+
+
+def test_several_resources_are_held_together(client, other):
+    """Each once: whoever is both source and target is one resource."""
+    calls = []
+    transfer(client, calls)("a", "b")
+    transfer(client, calls)("a", "a")
+    with other.lock("account:b"):
+        with pytest.raises(libredlock.Busy):
+            client.with_lock(lambda: ["account:a", b"account:b"], wait=0)(lambda: pytest.fail("entered"))()
+        assert client.with_lock(("account:a",))(lambda: held(client, "account:a"))()
+    assert calls == [[True, True], [True, True]]
+    for wrong in ([], ["a", 5], [["a"]]):
+        with pytest.raises(TypeError, match="a list of these"):
+            client.with_lock(wrong)(lambda: None)
+        with pytest.raises(ValueError, match="a list of these"):
+            client.with_lock(lambda wrong=wrong: wrong)(lambda: None)()
+    with pytest.raises(ValueError, match="no argument 'nobody'"):
+        client.with_lock(["a", "b:{nobody}"])(lambda: None)
+
+
+def test_a_reentrant_function_may_call_itself(client, other):
+    @client.with_lock("tree:{name}", reentrant=True, wait=0, hold="hold")
+    def walk(name, depth, hold):
+        assert hold.owned() and other.lock(f"tree:{name}").acquire(blocking=False) is False
+        return walk(name, depth - 1) if depth else hold.token
+
+    assert walk("a", 3)
+    assert not held(client, "tree:a")
+    with pytest.raises(TypeError, match="reentrant=True.*one resource"):
+        client.with_lock(["a", "b"], reentrant=True)
+
+
+def test_the_hold_is_given_to_the_function(client):
+    @client.with_lock("r:{n}", hold="permit", permits=2)
+    def job(n, *, permit):
+        return type(permit), permit.slot, permit.resource
+
+    assert job(7) in ((libredlock.Hold, slot, "r:7") for slot in (0, 1)) and job(n=8)[2] == "r:8"
+    assert list(inspect.signature(job).parameters) == ["n"]
+
+    @client.with_lock("g", hold="hold")
+    def numbers(hold):
+        yield hold.owned()
+
+    assert list(numbers()) == [True]
+    with pytest.raises(TypeError, match="permit"):
+        job(7, permit=None)
+
+
+def test_hold_names_a_keyword_argument_of_the_function(client):
+    for function in (lambda n: None, lambda *hold: None, lambda **hold: None, lambda hold, /: None):
+        with pytest.raises(ValueError, match="hold='hold'.*takes no keyword argument 'hold'"):
+            client.with_lock("r", hold="hold")(function)
+    with pytest.raises(ValueError, match="no argument 'hold'"):
+        client.with_lock("r:{hold.slot}", hold="hold")(lambda hold: None)
+
+
+def test_on_busy_may_be_a_function_of_the_error(client, other):
+    function = client.with_lock("r", on_busy=lambda busy: (busy.resource, busy.status.name))(lambda: "ran")
+    assert function() == "ran"
+    with other.lock("r"):
+        assert function() == ("r", "BUSY")
+    with pytest.raises(TypeError, match="generator; allowed: 'raise' or 'skip'"):
+        client.with_lock("r", on_busy=print)(lambda: (yield))
+    with pytest.raises(TypeError, match="on_busy=.*async; use libredlock.aio"):
+        client.with_lock("r", on_busy=coroutine_function)(lambda: None)
+
+
+def test_async_functions_have_the_same(on_client, client):
+    async def later(busy):
+        return busy.resource
+
+    async def body(mine):
+        @mine.with_lock(["a:{n}", "b:{n}"], on_busy=later, hold="hold")
+        async def several(n, hold):
+            return hold.resource
+
+        @mine.with_lock("c", on_busy=lambda busy: "at once")
+        async def one():
+            return "ran"
+
+        @mine.with_lock("t", reentrant=True, wait=0)
+        async def walk(depth):
+            return await walk(depth - 1) if depth else held(client, "t")
+
+        @mine.with_lock("g", hold="hold")
+        async def numbers(hold):
+            yield hold.owned()
+
+        assert await several(1) == ("a:1", "b:1") and await walk(3) and [n async for n in numbers()] == [True]
+        with client.lock("b:1"), client.lock("c"):
+            assert (await several(1), await one()) == (("a:1", "b:1"), "at once")
+        assert await one() == "ran" and not held(client, "t")
+
+    on_client(body)
