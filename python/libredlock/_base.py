@@ -5,7 +5,21 @@ from __future__ import annotations
 import os
 from _thread import RLock, allocate_lock
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, List, Literal, Mapping, NamedTuple, NoReturn, Optional, Union
+from typing import (
+    Any,
+    Deque,
+    Dict,
+    Iterable,
+    List,
+    Literal,
+    Mapping,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 from weakref import WeakValueDictionary, ref
 
 from ._core import ffi, lib
@@ -22,19 +36,22 @@ from ._options import (
 )
 from ._process import this_process
 from ._surface import ClientSurface
-from .types import ClientOptions, Resource, Unpack
+from .types import ClientOptions, Resources, Unpack
 
 EVENTS_KEPT = 1000
+
+
+Verdict = Literal["held", "free", "split", "unknown", "shared"]
 
 
 class Report(NamedTuple):
     """Who holds a resource, as the nodes said it at one moment."""
 
-    resource: Resource
-    verdict: Literal["held", "free", "split", "unknown", "shared"]
+    resource: Resources
+    verdict: Verdict
     """"held": one token is on a majority of the nodes; "shared": a majority is held by readers (option shared); "free":
     a majority has no key; "split": none of these, attempts are in progress or left keys behind; "unknown": too few
-    nodes answered."""
+    nodes answered. Of permits "held" says that all are, of several resources that one of them is."""
     token: Optional[str]
     """The holder's token, or None; of readers, that of the longest lease."""
     remaining: Optional[float]
@@ -43,6 +60,9 @@ class Report(NamedTuple):
     """Every node's answer by the node's name."""
     held_by: Optional[Holder] = None
     """The client that holds it; None if that is not known."""
+    each: Tuple[Report, ...] = ()
+    """A report for each of its permits, by their slots, or for each of several resources; then these have the tokens,
+    votes and holders, and `remaining` is until it is free if nobody extends."""
 
     @property
     def held(self) -> bool:
@@ -50,7 +70,21 @@ class Report(NamedTuple):
         return self.verdict in ("held", "shared")
 
 
-_VERDICTS: Dict[int, Literal["held", "free", "split", "unknown", "shared"]] = {
+_OF_PERMITS: Tuple[Verdict, ...] = ("free", "unknown", "split", "held")
+_OF_SEVERAL: Tuple[Verdict, ...] = ("held", "shared", "split", "unknown", "free")
+
+
+def _whole(resource: Resources, each: Sequence[Report], order: Tuple[Verdict, ...], last: Any) -> Report:
+    """Its verdict is the first one of an order that one of its parts has; last: which of their ends is its own."""
+    verdict: Verdict = next(one for one in order if any(report.verdict == one for report in each))
+    ends = [report.remaining for report in each if report.remaining is not None]
+    left_s = last(ends) if verdict in ("held", "shared") else None
+    return Report(resource, verdict, None, left_s, {}, None, tuple(each))
+
+
+_PLAIN: Dict[str, Any] = {"permits": 1, "slot": None}
+
+_VERDICTS: Dict[int, Verdict] = {
     lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
     lib.REDLOCK_VERDICT_FREE: "free",
     lib.REDLOCK_VERDICT_HELD: "held",
@@ -74,12 +108,14 @@ class ClientBase(ClientSurface):
     """A set of nodes with the default options of its locks."""
 
     _handle: Any = ffi.NULL
+    _lock_type: Any
+    _nodes: Iterable[str]
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._mutex = RLock()  # of threads also where greenlets are: it is never held across a switch
         self._bootstrapping = allocate_lock()
         self._is_open = False
-        self._nodes: Iterable[str] = ()
+        self._nodes = ()
         self._renew: Optional[bool] = options.get("renew")
         self._admits_several = bool(options.get("shared")) or options.get("permits", 1) != 1
         self._events: Deque[str] = deque(maxlen=EVENTS_KEPT)
@@ -168,6 +204,39 @@ class ClientBase(ClientSurface):
 
     def _listen(self) -> None:
         """Begins to notice what happens to its nodes and locks."""
+
+    # ---- what is asked of the nodes ---------------------------------------------------------------------------------
+
+    def _probe(self, resource: Resources, kind: Dict[str, Any] = _PLAIN) -> Any:
+        """What asks the nodes, and acquires nothing."""
+        return type(self)._lock_type(self, resource, kind, "status", None)._new_probe()
+
+    def _looks(self, resource: Resources, permits: Optional[int], slot: Optional[int]) -> List[List[Any]]:
+        """What asks who holds it: for each resource one, or one for each of its permits."""
+        kind = {name: value for name, value in (("permits", permits), ("slot", slot)) if value is not None}
+        names = resource if resource and isinstance(resource, (list, tuple)) else [resource]
+        return [self._look(name, kind) for name in names]
+
+    def _look(self, name: Resources, kind: Dict[str, Any]) -> List[Any]:
+        probe = self._probe(name, kind)
+        permits, slot = (int(text(probe._get_of, probe._handle, option)) for option in (b"permits", b"slot"))
+        if permits == 1 or slot >= 0:
+            return [probe]
+        probes = [self._probe(name, kind) for _ in range(permits)]
+        for number, one in enumerate(probes):
+            one._set_of(one._handle, b"slot", b"%d" % number)
+        return probes
+
+    def _reported(self, resource: Resources, looks: List[List[Any]], statuses: List[int]) -> Report:
+        """What the looks have found."""
+        ended = iter(statuses)
+        reports = []
+        for look in looks:
+            each = [self._report(probe, next(ended)) for probe in look]
+            reports.append(each[0] if len(each) == 1 else _whole(each[0].resource, each, _OF_PERMITS, min))
+        if not isinstance(resource, (list, tuple)):
+            return reports[0]
+        return _whole(tuple(resource), reports, _OF_SEVERAL, max)
 
     def _report(self, probe: HoldBase, status: int) -> Report:
         """What an inspection found."""

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Type,
 
 from . import _greenlets
 from ._base import ClientBase, Report, in_memory, is_in_memory
-from ._blocking import drive
+from ._blocking import drive, wait
 from ._core import lib
 from ._election import options_of
 from ._errors import Busy
@@ -184,12 +184,19 @@ class Client(ClientBase):
         more = {"on_lost": on_lost}
         return BlockingDecorator(self, resource, on_busy, hold, reentrant, more, options)  # type: ignore[arg-type]
 
-    def status(self, resource: Resource) -> Report:
-        probe = self._probe(resource)
-        return self._report(probe, self._drive(self, probe._handle, lib.REDLOCK_INSPECT, 0))
+    def status(
+        self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None
+    ) -> Report:
+        looks = self._looks(resource, permits, slot)
+        return self._reported(resource, looks, self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
+
+    def _ask(self, operation: int, probes: List[Any]) -> List[int]:
+        """All at the same time: their statuses."""
+        started = [lib.redlock_lock_start(probe._handle, operation, 0) for probe in probes]
+        return [status or wait(self, probe._handle) for status, probe in zip(started, probes)]
 
     def check(self) -> Dict[str, Any]:
-        self._drive(self, self._probe("check")._handle, lib.REDLOCK_INSPECT, 0)
+        self._ask(lib.REDLOCK_INSPECT, [self._probe("check")])
         return self.describe()
 
     def bootstrap(
@@ -241,9 +248,6 @@ class Client(ClientBase):
     def _leave(self) -> None:
         super()._leave()
         notifier.wake()
-
-    def _probe(self, resource: Any) -> Any:
-        return Lock(self, resource, {}, "status", None)._new_probe()
 
 
 name_options(Client)

@@ -170,6 +170,12 @@ class LockBase(LockSurface):
                 return ffi.NULL
         return handle
 
+    def _of_kind(self) -> Dict[str, int]:
+        """What it says itself of permits, for client.status()."""
+        words = self._settings.split(b"\0")
+        given = dict(zip(words[::2], words[1::2]))
+        return {name: int(given[name.encode()]) for name in ("permits", "slot") if name.encode() in given}
+
     def _new_probe(self) -> Any:
         """What asks the nodes, and acquires nothing."""
         probe = self._new()

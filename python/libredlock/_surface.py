@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from .types import Resource, Seconds
+from .types import Resources, Seconds
 
 
 class HoldSurface:
@@ -66,6 +66,10 @@ class LockSurface(HoldSurface):
 
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
         """As acquire(), but raises Busy if others hold the lock at the end of the wait."""
+        raise NotImplementedError
+
+    def status(self) -> Any:
+        """Client.status() of what it locks: who holds it, by whichever program."""
         raise NotImplementedError
 
 
@@ -142,8 +146,12 @@ class ClientSurface:
         """
         raise NotImplementedError
 
-    def status(self, resource: Resource) -> Any:
-        """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
+    def status(self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None) -> Any:
+        """Asks every node who holds the resource, or each of several, without touching it. Raises NoQuorum if too few
+        answer.
+
+        permits: asks for each of so many, of a semaphore; the option of the client is the default. slot: for that one.
+        """
         raise NotImplementedError
 
     def check(self) -> Any:

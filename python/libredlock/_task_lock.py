@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Mapping, Optional, Type, TypeVar, Union
 from weakref import ref
 
+from ._base import Report
 from ._binding import Binding, call_in, need_loop, running_loop
 from ._core import lib
 from ._errors import Busy, RedlockError
@@ -235,7 +236,7 @@ class Lock(LockBase):
         options: Mapping[str, Any],
         function: str,
         on_lost: Optional[Callable[[Hold], object]],
-        cancel_on_lost: bool,
+        cancel_on_lost: bool = False,
     ) -> None:
         """Called by the methods of Client."""
         super().__init__(client, resource, options, function, on_lost)
@@ -286,6 +287,9 @@ class Lock(LockBase):
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
         return self._exit(self._left(calling_frame(1), self._client._current()), failure)
+
+    async def status(self) -> Report:
+        return await self._client.status(self._resource, **self._of_kind())
 
     async def _release(self, owner: Any) -> None:
         hold = self._mine(owner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Type, TypeVar, Union
 
+from ._base import Report
 from ._blocking import SLICE_MS, wait
 from ._core import lib
 from ._errors import Busy, RedlockError
@@ -171,6 +172,9 @@ class Lock(LockBase):
     def downgrade(self, ttl: Optional[Seconds] = None) -> float:
         remaining: float = self._mine().downgrade(ttl)
         return remaining
+
+    def status(self) -> Report:
+        return self._client.status(self._resource, **self._of_kind())
 
     def __enter__(self) -> Hold:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.

@@ -213,12 +213,18 @@ class Client(ClientBase):
         more = {"on_lost": on_lost, "cancel_on_lost": cancel_on_lost}
         return AsyncDecorator(self, resource, on_busy, hold, reentrant, more, options)  # type: ignore[arg-type]
 
-    async def status(self, resource: Resource) -> Report:
-        probe = self._probe(resource)
-        return self._report(probe, await self._run(probe, lib.REDLOCK_INSPECT, 0))
+    async def status(
+        self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None
+    ) -> Report:
+        looks = self._looks(resource, permits, slot)
+        return self._reported(resource, looks, await self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
+
+    async def _ask(self, operation: int, probes: List[Any]) -> List[int]:
+        """All at the same time: their statuses."""
+        return await asyncio.gather(*(self._run(probe, operation, 0) for probe in probes))
 
     async def check(self) -> Dict[str, Any]:
-        await self._run(self._probe("check"), lib.REDLOCK_INSPECT, 0)
+        await self._ask(lib.REDLOCK_INSPECT, [self._probe("check")])
         return self.describe()
 
     async def bootstrap(
@@ -293,9 +299,6 @@ class Client(ClientBase):
                 hold._cancel_of(hold._handle)
                 self._process()
             raise
-
-    def _probe(self, resource: Any) -> Any:
-        return Lock(self, resource, {}, "status", None, False)._new_probe()
 
     def _current(self) -> object:
         loop = running_loop()

@@ -10,7 +10,7 @@ from libredlock import aio
 
 AWAITED = {
     "Client": {"bootstrap", "check", "close", "status"},
-    "Lock": {"acquire", "take", "release", "extend", "expire", "downgrade"},
+    "Lock": {"acquire", "take", "release", "extend", "expire", "downgrade", "status"},
     "Hold": {"release", "extend", "expire", "downgrade"},
 }
 ONLY_AIO = {"cancel_on_lost"}

@@ -195,12 +195,12 @@ class _InMemory:
     def _process(self) -> None:
         pass
 
-    def _answered(self, resource: Any, probe: Any) -> Report:
-        store, votes = self.store, probe.votes
+    def _report(self, probe: Any, status: int) -> Report:
+        resource, store, votes = probe._resource, self.store, probe.votes
         if not store.reachable:
             words = f'no quorum: 0 of 1 nodes granted "{resource}", 1 needed: memory unreachable'
             raise NoQuorum(words, resource=resource, votes=votes)
-        held = store.held(self._key(resource))
+        held = probe._handle.others()
         if not held:
             return Report(resource, "free", None, None, votes)
         entry = max(held, key=lambda entry: entry.over_ms())
@@ -245,11 +245,8 @@ class MemoryClient(_InMemory, _client.Client):
             self.store.scan()
         return int(handle.status)
 
-    def _probe(self, resource: Any) -> Any:
-        return MemoryLock(self, resource, {}, "status", None)._new_probe()
-
-    def status(self, resource: Any) -> Report:
-        return self._answered(resource, self._probe(resource))
+    def _ask(self, operation: int, probes: List[Any]) -> List[int]:
+        return [self._drive(self, probe._handle, operation, 0) for probe in probes]
 
     def check(self) -> Dict[str, Any]:
         return self.describe()
@@ -307,12 +304,6 @@ class AsyncMemoryClient(_InMemory, aio.Client):
 
         if not ended.done():
             ended.get_loop().call_later(self.store.limit_s(), scan)
-
-    def _probe(self, resource: Any) -> Any:
-        return AsyncMemoryLock(self, resource, {}, "status", None, False)._new_probe()
-
-    async def status(self, resource: Any) -> Report:
-        return self._answered(resource, self._probe(resource))
 
     async def check(self) -> Dict[str, Any]:
         return self.describe()

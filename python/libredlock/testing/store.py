@@ -278,7 +278,9 @@ class Handle:
         return self.words or f'"{name}" is held by others'
 
     def others(self) -> List[Entry]:
-        return [entry for name in self.names for entry in self.store.held(name) if entry is not self.entry]
+        wanted = self.option("slot") if int(self.option("permits")) > 1 else "0"
+        held = [entry for name in self.names for entry in self.store.held(name) if entry is not self.entry]
+        return [entry for entry in held if not wanted.isdigit() or entry.slot == int(wanted)]
 
     def held_by(self) -> Optional[Holder]:
         others = self.others()
