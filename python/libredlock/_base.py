@@ -84,6 +84,12 @@ def _whole(resource: Resources, each: Sequence[Report], order: Tuple[Verdict, ..
 
 _PLAIN: Dict[str, Any] = {"permits": 1, "slot": None}
 
+
+def _kind(permits: Optional[int], slot: Optional[int]) -> Dict[str, Any]:
+    return {name: value for name, value in (("permits", permits), ("slot", slot)) if value is not None}
+
+
+
 _VERDICTS: Dict[int, Verdict] = {
     lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
     lib.REDLOCK_VERDICT_FREE: "free",
@@ -213,7 +219,7 @@ class ClientBase(ClientSurface):
 
     def _looks(self, resource: Resources, permits: Optional[int], slot: Optional[int]) -> List[List[Any]]:
         """What asks who holds it: for each resource one, or one for each of its permits."""
-        kind = {name: value for name, value in (("permits", permits), ("slot", slot)) if value is not None}
+        kind = _kind(permits, slot)
         names = resource if resource and isinstance(resource, (list, tuple)) else [resource]
         return [self._look(name, kind) for name in names]
 
@@ -237,6 +243,18 @@ class ClientBase(ClientSurface):
         if not isinstance(resource, (list, tuple)):
             return reports[0]
         return _whole(tuple(resource), reports, _OF_SEVERAL, max)
+
+    def _removal(self, resource: Resources, force: bool, permits: Optional[int], slot: Optional[int]) -> Any:
+        """What deletes a lock."""
+        if force is not True:
+            words = "deletes a lock whoever holds it, and only with force=True; to give up a lock of your own say"
+            raise TypeError(f"release({resource!r}): {words} hold.release(), or adopt(resource, token).release()")
+        return self._probe(resource, _kind(permits, slot))
+
+    def _removed(self, probe: HoldBase, status: int) -> int:
+        if status:
+            raise probe._error(status)
+        return sum(vote.status == lib.REDLOCK_OK for vote in probe.votes.values())
 
     def _report(self, probe: HoldBase, status: int) -> Report:
         """What an inspection found."""

@@ -190,6 +190,12 @@ class Client(ClientBase):
         looks = self._looks(resource, permits, slot)
         return self._reported(resource, looks, self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
 
+    def release(
+        self, resource: Resources, *, force: bool = False, permits: Optional[int] = None, slot: Optional[int] = None
+    ) -> int:
+        probe = self._removal(resource, force, permits, slot)
+        return self._removed(probe, self._ask(lib.REDLOCK_REMOVE, [probe])[0])
+
     def _ask(self, operation: int, probes: List[Any]) -> List[int]:
         """All at the same time: their statuses."""
         started = [lib.redlock_lock_start(probe._handle, operation, 0) for probe in probes]

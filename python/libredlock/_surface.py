@@ -154,6 +154,18 @@ class ClientSurface:
         """
         raise NotImplementedError
 
+    def release(
+        self, resource: Resources, *, force: bool = False, permits: Optional[int] = None, slot: Optional[int] = None
+    ) -> Any:
+        """Deletes a lock whoever holds it, for an operator who knows that the holder is gone: the holder is not
+        stopped. Returns on how many nodes it was; 0 if nobody held it. Takes no name that comes from users: one of the
+        package's own keys would be deleted, too.
+
+        force: has to be True. permits: of all of so many, of a semaphore, or of the one of slot.
+        Raises NoQuorum or RefusedConfig if too few nodes have answered, or are eligible to vote.
+        """
+        raise NotImplementedError
+
     def check(self) -> Any:
         """Asks every node, then describes the client as `redlock doctor --json` does.
 

@@ -219,6 +219,12 @@ class Client(ClientBase):
         looks = self._looks(resource, permits, slot)
         return self._reported(resource, looks, await self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
 
+    async def release(
+        self, resource: Resources, *, force: bool = False, permits: Optional[int] = None, slot: Optional[int] = None
+    ) -> int:
+        probe = self._removal(resource, force, permits, slot)
+        return self._removed(probe, (await self._ask(lib.REDLOCK_REMOVE, [probe]))[0])
+
     async def _ask(self, operation: int, probes: List[Any]) -> List[int]:
         """All at the same time: their statuses."""
         return await asyncio.gather(*(self._run(probe, operation, 0) for probe in probes))

@@ -103,3 +103,48 @@ def test_tasks_have_the_same(on_client):
         assert (await client.check())["voting"] == 5
 
     on_client(body, permits=1)
+
+
+def test_release_by_force_deletes_a_lock_whoever_holds_it(any_client):
+    """It returns on how many nodes it was."""
+    count = len(any_client.describe()["nodes"])
+    assert any_client.release("r", force=True) == 0
+    hold = any_client.lock("r", ttl=20).take()
+    with pytest.raises(TypeError, match=r"only with force=True; to give up a lock of your own say hold.release\(\)"):
+        any_client.release("r")
+    assert any_client.status("r").held
+    assert any_client.release("r", force=True) == count
+    assert not any_client.status("r").held
+    with pytest.raises(libredlock.Lost):
+        hold.extend()
+    with any_client.lock("r", wait=0):
+        pass
+    holds = [any_client.semaphore("gpu", 2).take(), any_client.semaphore("gpu", 2).take()]
+    holds += [any_client.lock(["a", "b"]).take(), any_client.lock("doc", shared=True).take()]
+    assert any_client.release("gpu", force=True, permits=2, slot=1) == count
+    assert verdicts(any_client.status("gpu", permits=2)) == ("free", ["held", "free"])
+    assert any_client.release("gpu", force=True, permits=2) == count
+    assert any_client.release(["a", "b"], force=True) == any_client.release("doc", force=True) == count
+    assert verdicts(any_client.status(["gpu", "a", "b", "doc"])) == ("free", ["free"] * 4)
+    for hold in holds:
+        with pytest.raises(libredlock.Lost):
+            hold.release()
+
+
+def test_release_by_force_needs_a_majority(client, nodes):
+    for node in nodes.nodes[:3]:
+        node.kill()
+    with pytest.raises(libredlock.NoQuorum):
+        client.release("r", force=True)
+
+
+def test_tasks_release_by_force(on_client):
+    async def body(client):
+        hold = await client.lock("r", ttl=20).take()
+        with pytest.raises(TypeError, match="force=True"):
+            await client.release("r")
+        assert await client.release("r", force=True) == 5
+        with pytest.raises(libredlock.Lost):
+            await hold.release()
+
+    on_client(body)

@@ -160,7 +160,7 @@ class Handle:
         self.client, self.native, self.names = client._store_key, native, names
         self.entry: Optional[Entry] = None
         self.token, self.fence, self.slot, self.attempts, self.extensions = "", 0, -1, 0, 0
-        self.is_adopted = False
+        self.is_adopted = self.has_removed = False
         self.status = lib.REDLOCK_NOT_HELD
         self.until_ms = float("inf")
         self.wake: Callable[[], object] = lambda: None
@@ -203,6 +203,8 @@ class Handle:
             self.status = self._extend(argument, operation == lib.REDLOCK_EXPIRE)
         elif operation == lib.REDLOCK_RELEASE:
             self.status = self._release()
+        elif operation == lib.REDLOCK_REMOVE:
+            self.status = self._remove()
         else:
             self.status = OK
         return int(OK)
@@ -244,6 +246,18 @@ class Handle:
             return int(LOST)
         entry, self.entry = self.entry, None
         self.store.free(entry)
+        return int(OK)
+
+    def _remove(self) -> int:
+        store = self.store
+        if not store.reachable:
+            return int(lib.REDLOCK_NO_QUORUM)
+        with store.mutex:
+            removed = self.others()
+            self.has_removed = bool(removed)
+            for entry in removed:
+                store._drop(entry, lib.REDLOCK_LOSS_GONE)
+        store.scan()
         return int(OK)
 
     def cancel(self) -> int:
@@ -289,6 +303,8 @@ class Handle:
     def votes(self) -> Dict[str, Vote]:
         if not self.store.reachable:
             return {"memory": Vote(Status.UNREACHABLE, "unreachable", None, "")}
+        if self.has_removed:
+            return {"memory": Vote(Status.OK, "deleted", None, "")}
         if self.state() == lib.REDLOCK_STATE_HELD:
             return {"memory": Vote(Status.OK, "granted", self.validity_ms() / 1000, "")}
         others = self.others()
