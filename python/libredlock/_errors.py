@@ -81,6 +81,21 @@ class Busy(RedlockError):
     held_by: Optional[Holder] = None
     """Who holds it. None if that is not known: another library, or nodes that did not say it in time."""
 
+    @property
+    def retry_after(self) -> Optional[float]:
+        """Seconds until a majority of the nodes is free if nobody extends the lease, as the votes tell it: for HTTP's
+        Retry-After. None if they do not, as of permits."""
+        told = [vote.ttl for vote in self.votes.values() if vote.ttl is not None]
+        if not told:
+            return None
+        latest = max(told)  # what was not told may last as long
+        ends = sorted(
+            0.0 if vote.status == Status.OK else latest if vote.ttl is None else vote.ttl
+            for vote in self.votes.values()
+        )
+        left_s = ends[len(ends) // 2]
+        return left_s if left_s < float("inf") else None
+
 
 class NoQuorum(RedlockError):
     """Too few nodes answered in time."""

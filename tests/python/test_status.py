@@ -148,3 +148,32 @@ def test_tasks_release_by_force(on_client):
             await hold.release()
 
     on_client(body)
+
+
+def test_busy_tells_when_it_is_worth_trying_again(any_client):
+    lock = any_client.lock("r", ttl=20)
+    with any_client.lock("r", ttl=20, renew=False):
+        with pytest.raises(libredlock.Busy) as caught:
+            any_client.lock("r", wait=0).take()
+        assert 10 < caught.value.retry_after <= 20
+        assert lock.acquire(timeout=0.3) is False  # in the queue not all nodes are asked
+        assert 5 < lock.refused.retry_after <= 20
+    assert libredlock.Busy("words").retry_after is None
+
+
+ENDLESS = float("inf")
+
+
+@pytest.mark.parametrize("answers, expected", [
+    ([("BUSY", 3), ("BUSY", 9), ("BUSY", 5)], 5),
+    ([("BUSY", 9), ("OK", None), ("BUSY", 4)], 4),
+    ([("BUSY", 9), ("UNREACHABLE", None), ("BUSY", None)], 9),
+    ([("BUSY", ENDLESS), ("BUSY", 4), ("BUSY", 4)], 4),
+    ([("BUSY", ENDLESS), ("BUSY", ENDLESS), ("BUSY", 4)], None),
+    ([("BUSY", None), ("NOT_HELD", None), ("NOT_HELD", None)], None),
+    ([("BUSY", 7)], 7),
+])
+def test_it_is_when_a_majority_is_free(answers, expected):
+    votes = {f"n{n}": libredlock.Vote(libredlock.Status[status], "", ttl, "")
+             for n, (status, ttl) in enumerate(answers)}
+    assert libredlock.Busy("words", votes=votes).retry_after == expected
