@@ -29,6 +29,7 @@ from .types import (
     Named,
     Resource,
     Resources,
+    Seconds,
     Unpack,
     WithLockOptions,
 )
@@ -176,13 +177,14 @@ class Client(ClientBase):
         on_busy: Any = "raise",
         hold: Optional[str] = None,
         reentrant: bool = False,
+        keep: Optional[Seconds] = None,
         on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import BlockingDecorator
 
-        more = {"on_lost": on_lost}
-        return BlockingDecorator(self, resource, on_busy, hold, reentrant, more, options)  # type: ignore[arg-type]
+        given: Any = dict(options)
+        return BlockingDecorator(self, resource, on_busy, hold, reentrant, keep, {"on_lost": on_lost}, given)
 
     def status(
         self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None

@@ -7,9 +7,13 @@ import inspect
 import types
 from typing import Any, Callable, Dict, Generator, NoReturn, Optional, Tuple
 
-from ._errors import Busy, InvalidOption
+from ._core import lib
+from ._errors import Busy, InvalidOption, Lost, RedlockError
+from ._lock import now_ms
+from ._native import text
+from ._options import milliseconds, refused, seconds, seconds_of
 from ._template import Template
-from .types import Named, Resources
+from .types import Named, Resources, Seconds
 
 
 class Names:
@@ -121,6 +125,26 @@ def _name(function: Any) -> str:
     return getattr(function, "__qualname__", repr(function))
 
 
+def _option_s(client: Any, name: bytes) -> float:
+    return seconds_of(text(lib.redlock_client_get, client._opened(), name))
+
+
+def _keep_ms(client: Any, keep: Seconds, options: Dict[str, Any]) -> int:
+    """Refused now if the lock could not be kept for so long."""
+    ms, max_hold_s = milliseconds("keep", keep, "above 0 s"), _option_s(client, b"max_hold_ms")
+    if "max_hold" in options:
+        max_hold_s = float("inf") if options["max_hold"] is None else seconds("max_hold", options["max_hold"], "")
+    for name, limit_s in ("max_ttl", _option_s(client, b"max_ttl_ms")), ("max_hold", max_hold_s):
+        if not 0 < ms <= limit_s * 1000:
+            raise refused("keep", keep, f"allowed: above 0 s, up to {name} ({limit_s:g} s)")
+    return ms
+
+
+# Of a whole lease; they must not prevent what is left of it.
+_LIMITS = ((b"node_timeout_ms", b"auto"), (b"min_validity_ms", b"auto"), (b"max_hold_ms", b"-1"))
+_WORTH_ASKING_FOR_MS = 1000
+
+
 class Decorator:
     """Goes above a function, with @: the function runs while the lock is held."""
 
@@ -131,6 +155,7 @@ class Decorator:
         on_busy: Any,
         hold: Optional[str],
         reentrant: bool,
+        keep: Optional[Seconds],
         on_lost: Dict[str, Any],
         options: Dict[str, Any],
     ) -> None:
@@ -138,18 +163,38 @@ class Decorator:
         self._resource, self._on_busy, self._hold = resource, OnBusy(on_busy), hold
         if reentrant and isinstance(resource, (list, tuple)):
             raise TypeError(f"with_lock({resource!r}, reentrant=True): takes one resource")
-        if not self._on_busy.raises:
-            options.setdefault("wait", 0)
 
         def lock(name: Resources) -> Any:
             return client._lock_type(client, name, options, "with_lock", *on_lost.values())
 
         lock(b"with_lock")  # refuses wrong options now
+        self._keep_ms = 0 if keep is None else _keep_ms(client, keep, options)
+        if keep is not None:  # who waits for longer than others keep it does the work again
+            options.setdefault("wait", min(self._keep_ms / 2000, _option_s(client, b"wait_ms")))
+        if not self._on_busy.raises:
+            options.setdefault("wait", 0)
         self._lock = (lambda name: client.rlock(name, **on_lost, **options)) if reentrant else lock
 
     def _given(self, hold: Any) -> Dict[str, Any]:
         """What the function gets in addition."""
         return {} if self._hold is None else {self._hold: hold}
+
+    def _left_s(self, hold: Any, since_ms: int) -> float:
+        """After a success: for how long it stays; 0 if it is released."""
+        left_ms: int = since_ms + self._keep_ms - now_ms()
+        if left_ms <= 0 or hold._count > 1:
+            return 0
+        for option, value in _LIMITS:
+            hold._set_of(hold._handle, option, value)
+        return max(left_ms, _WORTH_ASKING_FOR_MS) / 1000
+
+    def _not_kept(self, hold: Any, failure: RedlockError) -> None:
+        if isinstance(failure, Lost):
+            raise failure
+        import logging
+
+        words = "the lock on %r could not be kept for as long as keep= says; it ends in %.1f s: %s"
+        logging.getLogger("libredlock").warning(words, hold.resource, hold.remaining, failure)
 
     def _wrapped(self, made: Any, names: Names) -> Any:
         if self._hold is not None:
@@ -190,15 +235,17 @@ class BlockingDecorator(Decorator):
                 f"with_lock({self._resource!r}): {_name(function)} is async; use libredlock.aio.Client.with_lock"
             )
         on_busy.check_blocking()
-        names, given = Names(self._resource, function, self._hold), self._given
+        names, given, leave = Names(self._resource, function, self._hold), self._given, self._leave
 
         @functools.wraps(function)
         def generator(*arguments: Any, **keywords: Any) -> Generator[Any, Any, Any]:
             is_in = False
             try:
                 with lock(names(arguments, keywords)) as hold:
-                    is_in = True
-                    return (yield from function(*arguments, **keywords, **given(hold)))
+                    is_in, since_ms = True, now_ms()
+                    result = yield from function(*arguments, **keywords, **given(hold))
+                    leave(hold, since_ms)
+                    return result
             except Busy:
                 if is_in or on_busy.raises:
                     raise
@@ -208,8 +255,10 @@ class BlockingDecorator(Decorator):
             is_in = False
             try:
                 with lock(names(arguments, keywords)) as hold:
-                    is_in = True
-                    return finished(function(*arguments, **keywords, **given(hold)), function)
+                    is_in, since_ms = True, now_ms()
+                    result = finished(function(*arguments, **keywords, **given(hold)), function)
+                    leave(hold, since_ms)
+                    return result
             except Busy as busy:
                 if is_in or on_busy.raises:
                     raise
@@ -219,6 +268,15 @@ class BlockingDecorator(Decorator):
             return self._wrapped(call, names)
         on_busy.check_generator(function)
         return self._wrapped(generator, names)
+
+    def _leave(self, hold: Any, since_ms: int) -> None:
+        left_s = self._left_s(hold, since_ms)
+        if left_s > 0:
+            try:
+                hold.expire(left_s)
+            except RedlockError as failure:
+                self._not_kept(hold, failure)
+            hold.detach()
 
 
 class AsyncDecorator(Decorator):
@@ -234,14 +292,14 @@ class AsyncDecorator(Decorator):
             raise TypeError(
                 f"with_lock({self._resource!r}): {_name(function)} is not async; use libredlock.Client.with_lock"
             )
-        names, given = Names(self._resource, function, self._hold), self._given
+        names, given, leave = Names(self._resource, function, self._hold), self._given, self._leave
 
         @functools.wraps(function)
         async def generator(*arguments: Any, **keywords: Any) -> Any:
             is_in = False
             try:
                 async with lock(names(arguments, keywords)) as hold:
-                    is_in = True
+                    is_in, since_ms = True, now_ms()
                     inner = function(*arguments, **keywords, **given(hold))
                     try:
                         value = await inner.__anext__()
@@ -255,6 +313,7 @@ class AsyncDecorator(Decorator):
                             else:
                                 value = await inner.asend(sent)
                     except StopAsyncIteration:
+                        await leave(hold, since_ms)
                         return
                     finally:
                         await inner.aclose()
@@ -267,8 +326,10 @@ class AsyncDecorator(Decorator):
             is_in = False
             try:
                 async with lock(names(arguments, keywords)) as hold:
-                    is_in = True
-                    return finished(await function(*arguments, **keywords, **given(hold)), function)
+                    is_in, since_ms = True, now_ms()
+                    result = finished(await function(*arguments, **keywords, **given(hold)), function)
+                    await leave(hold, since_ms)
+                    return result
             except Busy as busy:
                 if is_in or on_busy.raises:
                     raise
@@ -279,3 +340,12 @@ class AsyncDecorator(Decorator):
             return self._wrapped(call, names)
         on_busy.check_generator(function)
         return self._wrapped(generator, names)
+
+    async def _leave(self, hold: Any, since_ms: int) -> None:
+        left_s = self._left_s(hold, since_ms)
+        if left_s > 0:
+            try:
+                await hold.expire(left_s)
+            except RedlockError as failure:
+                self._not_kept(hold, failure)
+            hold.detach()

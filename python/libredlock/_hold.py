@@ -270,6 +270,7 @@ class HoldBase(HoldSurface):
             self._abandon_release()
             raise
         self._unwatch()
+        self._count = 0  # a block has nothing to release any more
         return token
 
     def _begin_release(self) -> bool:

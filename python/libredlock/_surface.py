@@ -141,6 +141,8 @@ class ClientSurface:
             anything else. Without wait= all but "raise" do not wait.
         hold: the name of the function's keyword argument that gets the Hold.
         reentrant: a thread or task that holds the lock enters again, as with rlock().
+        keep: for what runs once in a fleet: after a success the lock stays until so many seconds after it was acquired;
+            without wait= a call waits for half of that at most.
         on_lost, cancel_on_lost: as for lock().
         A generator holds the lock from its first item to its close. Raises what `with client.lock(...)` raises.
         """

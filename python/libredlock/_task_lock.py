@@ -131,6 +131,8 @@ class Hold(HoldBase):
     async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
         is_ours = self._unwatch_body(failure)
+        if self._count == 0:
+            return None
         try:
             await self.release()
         except RedlockError as loss:

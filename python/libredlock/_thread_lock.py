@@ -108,6 +108,8 @@ class Hold(HoldBase):
 
     def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
+        if self._count == 0:
+            return None
         if failure is None:
             self.release()
             return None

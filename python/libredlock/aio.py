@@ -50,6 +50,7 @@ from .types import (
     Named,
     Resource,
     Resources,
+    Seconds,
     Unpack,
     WithLockOptions,
 )
@@ -204,14 +205,16 @@ class Client(ClientBase):
         on_busy: Any = "raise",
         hold: Optional[str] = None,
         reentrant: bool = False,
+        keep: Optional[Seconds] = None,
         on_lost: OnLost = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import AsyncDecorator
 
+        given: Any = dict(options)
         more = {"on_lost": on_lost, "cancel_on_lost": cancel_on_lost}
-        return AsyncDecorator(self, resource, on_busy, hold, reentrant, more, options)  # type: ignore[arg-type]
+        return AsyncDecorator(self, resource, on_busy, hold, reentrant, keep, more, given)
 
     async def status(
         self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None

@@ -225,7 +225,7 @@ class Traced(HoldBase):
     @contextmanager
     def _leaving(self, failure: Optional[BaseException]) -> Iterator[None]:
         """Around the release at the end of a block."""
-        section, is_last = self._section, self._count == 1
+        section, is_last = self._section, self._count <= 1
         if section is None or not is_last:
             yield
             return

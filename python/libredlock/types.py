@@ -191,6 +191,8 @@ class WithLockOptions(LockOptions, total=False):
 
     reentrant: bool
     """Whether a decorated function may call others that lock the same resource, as with client.rlock()."""
+    keep: Optional[Seconds]
+    """How long the lock stays, from when it was acquired, after a function that has succeeded."""
 
 
 # ---- what with_lock() gives -----------------------------------------------------------------------------------------

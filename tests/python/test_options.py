@@ -125,7 +125,7 @@ def test_options_of_a_lock_are_refused_in_the_same_words():
 
 def test_options_that_contradict_the_client_are_refused_at_once():
     with libredlock.Client(URL, max_ttl=30, node_timeout=2) as client:
-        for make in (client.lock, client.with_lock):
+        for make in (client.lock, client.rlock):
             name = make.__name__
             with pytest.raises(ValueError) as caught:
                 make("r", ttl=60)
@@ -172,7 +172,8 @@ FOREIGN = [
     ("auto_release", ["ttl="]),
     ("count", ["permits="]),
     ("owner", ["adopt("]),
-    ("keep", ["expire("]),
+    ("keep", ["with_lock(", "expire("]),
+    ("reentrant", ["rlock(", "with_lock("]),
     ("raise_on_release_error", ["Lost"]),
     ("thread_local", ["threads"]),
     ("num_extensions", ["max_extensions="]),
@@ -185,7 +186,7 @@ FOREIGN = [
 @pytest.mark.parametrize("module", [libredlock, aio])
 def test_names_of_other_libraries_get_the_way_here(module, keyword, words):
     client = module.Client(URL)
-    for make in (client.lock, client.with_lock):
+    for make in (client.lock, client.rlock):
         with pytest.raises(TypeError) as caught:
             make("r", **{keyword: 5})
         said = str(caught.value)

@@ -315,6 +315,12 @@ def test_an_adopted_lock_has_an_extend_in_place_of_acquire(client, nodes, backen
     assert backend.names() == ["extend", "hold", "release"]
 
 
+def test_the_span_of_a_kept_lock_ends_with_its_block(client, backend):
+    client.with_lock("r", keep=20)(lambda: None)()
+    assert backend.names() == ["acquire", "hold"]
+    assert not trace.get_current_span().is_recording()
+
+
 def test_spans_of_asyncio_belong_to_their_tasks(nodes, run, backend):
     async def hold(client, number):
         with backend.tracer().start_as_current_span(f"task {number}"):

@@ -273,8 +273,9 @@ class Handle:
         if self.state() not in (lib.REDLOCK_STATE_HELD, lib.REDLOCK_STATE_ADOPTED):
             return int(LOST)
         if self.entry is not None:
+            if self.entry.renews:
+                self.entry.ends_ms = self.store.now_ms() + int(self.option("ttl_ms"))
             self.entry.client, self.entry.renews = None, False
-            self.entry.ends_ms = self.store.now_ms() + int(self.option("ttl_ms"))
         self.entry, self.is_adopted = None, False
         return int(OK)
 
