@@ -37,6 +37,7 @@ from ._errors import (
     Vote,
 )
 from ._native import string as _string
+from ._template import Template
 from ._thread_election import Election, Term
 from ._thread_lock import Hold, Lock, RLock
 
@@ -66,6 +67,7 @@ __all__ = [
     "RefusedConfig",
     "Report",
     "Status",
+    "Template",
     "Term",
     "TimedOut",
     "Unreachable",

@@ -408,7 +408,7 @@ def test_async_functions_have_the_same(on_client, client):
 
         @mine.with_lock("t", reentrant=True, wait=0)
         async def walk(depth):
-            return await walk(depth - 1) if depth else held(client, "t")
+            return await walk(depth - 1) if depth else (await mine.status("t")).held
 
         @mine.with_lock("g", hold="hold")
         async def numbers(hold):
@@ -417,6 +417,25 @@ def test_async_functions_have_the_same(on_client, client):
         assert await several(1) == ("a:1", "b:1") and await walk(3) and [n async for n in numbers()] == [True]
         with client.lock("b:1"), client.lock("c"):
             assert (await several(1), await one()) == (("a:1", "b:1"), "at once")
-        assert await one() == "ran" and not held(client, "t")
+        assert await one() == "ran" and not (await mine.status("t")).held
 
     on_client(body)
+
+
+def test_a_template_makes_the_same_names_elsewhere(client):
+    template = libredlock.Template("ship:{order.id:03d}")
+    assert template.format(order=Order(7)) == "ship:007" and template.fields == {"order"}
+    assert client.with_lock(template)(lambda order: held(client, template.format(order=order)))(Order(7))
+    assert client.with_lock([template, b"x"], hold="hold")(lambda order, hold: hold.resource)(Order(7))[0] == "ship:007"
+    assert libredlock.Template("{self}").format(self=1) == "1"
+    assert repr(template) == f"libredlock.Template({template.text!r})"
+    for value in (None, "", Order(7)):
+        with pytest.raises(ValueError, match="neither None nor|without a text of its own"):
+            libredlock.Template("ship:{order}").format(order=value)
+    with pytest.raises(KeyError, match="order"):
+        template.format(other=5)
+    for wrong in ("{", "{}", "{0}", "{a-b}"):
+        with pytest.raises(ValueError, match=f"^'{wrong}'"):
+            libredlock.Template(wrong)
+    with pytest.raises(TypeError, match="takes a str"):
+        libredlock.Template(5)
