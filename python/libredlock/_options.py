@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from datetime import timedelta
 from numbers import Complex, Integral, Number, Real
 from threading import TIMEOUT_MAX
@@ -35,7 +36,8 @@ class Option(NamedTuple):
     def allowed(self) -> str:
         if not self.may_be_endless:
             return spelled(self.range_parts)
-        return spelled(self.range_parts.replace(f"{_PART}-1{_PART}", "0")) + ", None: without limit"
+        without_end = spelled(self.range_parts.replace(f"{_PART}-1{_PART}", "-1"))[len("-1") :]
+        return f"0{without_end}, None: {'any that is free' if self.keyword == 'slot' else 'without limit'}"
 
     @property
     def may_be_endless(self) -> bool:
@@ -80,13 +82,14 @@ def refused(keyword: str, value: object, why: str, resource: Optional[Resources]
 
 
 _PART = "\x1f"  # redlock_lock_message_parts
+_MS = re.compile(r'(?<!["\w])[a-z_]+_ms\b')  # in an advice, which is one part
 
 
 def spelled(parts: Union[str, Sequence[str]]) -> str:
     """The core's words, given in parts, with options named as here and durations in seconds."""
     words = list(parts.split(_PART) if isinstance(parts, str) else parts)
     words[1::2] = [_spelled(part) for part in words[1::2]]
-    return "".join(words)
+    return _MS.sub(lambda name: _KEYWORDS.get(name[0], name[0]), "".join(words))
 
 
 def _spelled(part: str) -> str:
@@ -108,7 +111,8 @@ def seconds_hint(ttl: Any, max_ttl_s: float) -> str:
 def contradiction(parts: str) -> str:
     """Why options that are each allowed do not go together, with the way out where it is another option."""
     way_out = "; Client(max_ttl=...) may raise that limit" if "max_ttl_ms" in parts.split(_PART)[1::2] else ""
-    return f"{spelled(parts)}{way_out}"
+    words = spelled(parts).replace("slot is -1", "slot is None").replace("-1 for any", "None for any")
+    return f"{words}{way_out}"
 
 
 _USE_TTL = "use ttl=, how long the lease lives without an extension"
@@ -177,6 +181,8 @@ FOREIGN = {
 
 def unknown(function: str, keyword: str, known: Iterable[str]) -> TypeError:
     """TypeError for an unknown keyword, with what to use instead."""
+    if function == "with_lock":
+        known = (*known, "hold", "keep", "on_busy", "reentrant")
     return TypeError(f"{function}() takes no {keyword}={_instead_of(keyword, known)}")
 
 

@@ -1,6 +1,7 @@
 """Keywords: derived from the core's table, judged before anything is sent."""
 
 import math
+import socket
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -149,6 +150,25 @@ def test_refusals_speak_of_seconds():
     for option in _options.OPTIONS.values():
         if option.is_ms:
             assert "_ms" not in option.allowed and " s" in option.allowed, option
+
+
+def test_words_name_options_and_values_as_they_are_given(client):
+    """Also an advice of the core: that of a server that accepts connections and says nothing."""
+    with pytest.raises(ValueError, match="slot=-2: allowed: 0 to 255, below permits, None: any that is free"):
+        client.semaphore("gpu", 3, slot=-2)
+    with pytest.raises(ValueError, match="0 to 2, or None for any$"):
+        client.semaphore("gpu", 3, slot=3)
+    with pytest.raises(ValueError, match="slot is None; allowed here for permits 3: 0 to 2"):
+        client.adopt("gpu", "token", permits=3)
+    with pytest.raises(ValueError, match="retry_count=-7: allowed: 0 to 1000000000, None: without limit"):
+        client.lock("r", retry_count=-7)
+    with pytest.raises(TypeError, match="did you mean reentrant="):
+        client.with_lock("r", reentrnt=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"redis://127.0.0.1:{server.getsockname()[1]}"
+        with libredlock.Client(url, connect_timeout=0.05, outage_wait=0.2) as silent:
+            with pytest.raises(libredlock.NoQuorum, match="or raise connect_timeout$"):
+                silent.lock("max_ttl_ms").take()
 
 
 FOREIGN = [
