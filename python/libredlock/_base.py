@@ -5,21 +5,7 @@ from __future__ import annotations
 import os
 from _thread import RLock, allocate_lock
 from collections import deque
-from typing import (
-    Any,
-    Deque,
-    Dict,
-    Iterable,
-    List,
-    Literal,
-    Mapping,
-    NamedTuple,
-    NoReturn,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import Any, Iterable, Literal, Mapping, NamedTuple, NoReturn, Optional, Sequence, Union
 from weakref import WeakValueDictionary, ref
 
 from ._core import ffi, lib
@@ -60,7 +46,7 @@ class Report(NamedTuple):
     """Every node's answer by the node's name."""
     held_by: Optional[Holder] = None
     """The client that holds it; None if that is not known."""
-    each: Tuple[Report, ...] = ()
+    each: tuple[Report, ...] = ()
     """A report for each of its permits, by their slots, or for each of several resources; then these have the tokens,
     votes and holders, and `remaining` is until it is free if nobody extends."""
 
@@ -70,11 +56,11 @@ class Report(NamedTuple):
         return self.verdict in ("held", "shared")
 
 
-_OF_PERMITS: Tuple[Verdict, ...] = ("free", "unknown", "split", "held")
-_OF_SEVERAL: Tuple[Verdict, ...] = ("held", "shared", "split", "unknown", "free")
+_OF_PERMITS: tuple[Verdict, ...] = ("free", "unknown", "split", "held")
+_OF_SEVERAL: tuple[Verdict, ...] = ("held", "shared", "split", "unknown", "free")
 
 
-def _whole(resource: Resources, each: Sequence[Report], order: Tuple[Verdict, ...], last: Any) -> Report:
+def _whole(resource: Resources, each: Sequence[Report], order: tuple[Verdict, ...], last: Any) -> Report:
     """Its verdict is the first one of an order that one of its parts has; last: which of their ends is its own."""
     verdict: Verdict = next(one for one in order if any(report.verdict == one for report in each))
     ends = [report.remaining for report in each if report.remaining is not None]
@@ -82,15 +68,15 @@ def _whole(resource: Resources, each: Sequence[Report], order: Tuple[Verdict, ..
     return Report(resource, verdict, None, left_s, {}, None, tuple(each))
 
 
-_PLAIN: Dict[str, Any] = {"permits": 1, "slot": None}
+_PLAIN: dict[str, Any] = {"permits": 1, "slot": None}
 
 
-def _kind(permits: Optional[int], slot: Optional[int]) -> Dict[str, Any]:
+def _kind(permits: Optional[int], slot: Optional[int]) -> dict[str, Any]:
     return {name: value for name, value in (("permits", permits), ("slot", slot)) if value is not None}
 
 
 
-_VERDICTS: Dict[int, Verdict] = {
+_VERDICTS: dict[int, Verdict] = {
     lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
     lib.REDLOCK_VERDICT_FREE: "free",
     lib.REDLOCK_VERDICT_HELD: "held",
@@ -124,10 +110,10 @@ class ClientBase(ClientSurface):
         self._nodes = ()
         self._renew: Optional[bool] = options.get("renew")
         self._admits_several = bool(options.get("shared")) or options.get("permits", 1) != 1
-        self._events: Deque[str] = deque(maxlen=EVENTS_KEPT)
+        self._events: deque[str] = deque(maxlen=EVENTS_KEPT)
         self._registered = -1  # the generation of processes in which it was used
-        self._settings: Dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
-        self._watched: Dict[int, ref[HoldBase]] = {}
+        self._settings: dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
+        self._watched: dict[int, ref[HoldBase]] = {}
         self._rlocks: WeakValueDictionary[bytes, Any] = WeakValueDictionary()
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
@@ -151,13 +137,13 @@ class ClientBase(ClientSurface):
         """True after close()."""
         return not self._is_open
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Options, nodes, what each may vote on and why not, counters. Passwords are not in it. No I/O."""
         import json
 
         with self._mutex:
             description = text(lib.redlock_client_describe, self._opened())
-        described: Dict[str, Any] = json.loads(description)
+        described: dict[str, Any] = json.loads(description)
         return described
 
     def metrics(self) -> str:
@@ -165,7 +151,7 @@ class ClientBase(ClientSurface):
         with self._mutex:
             return text(lib.redlock_client_metrics, self._opened())
 
-    def events(self) -> List[Dict[str, Any]]:
+    def events(self) -> list[dict[str, Any]]:
         """What happened to the client's nodes and locks, the last 1,000, oldest first. No I/O.
 
         All of it is logged by itself under "libredlock": node_up as INFO, the rest as WARNING.
@@ -190,7 +176,7 @@ class ClientBase(ClientSurface):
         for hold in self._watched_holds():
             hold._tell_if_lost()
 
-    def _watched_holds(self) -> List[HoldBase]:
+    def _watched_holds(self) -> list[HoldBase]:
         """Those that have an on_lost, or a body to cancel."""
         holds = [reference() for reference in list(self._watched.values())]
         return [hold for hold in holds if hold is not None]
@@ -213,17 +199,17 @@ class ClientBase(ClientSurface):
 
     # ---- what is asked of the nodes ---------------------------------------------------------------------------------
 
-    def _probe(self, resource: Resources, kind: Dict[str, Any] = _PLAIN) -> Any:
+    def _probe(self, resource: Resources, kind: dict[str, Any] = _PLAIN) -> Any:
         """What asks the nodes, and acquires nothing."""
         return type(self)._lock_type(self, resource, kind, "status", None)._new_probe()
 
-    def _looks(self, resource: Resources, permits: Optional[int], slot: Optional[int]) -> List[List[Any]]:
+    def _looks(self, resource: Resources, permits: Optional[int], slot: Optional[int]) -> list[list[Any]]:
         """What asks who holds it: for each resource one, or one for each of its permits."""
         kind = _kind(permits, slot)
         names = resource if resource and isinstance(resource, (list, tuple)) else [resource]
         return [self._look(name, kind) for name in names]
 
-    def _look(self, name: Resources, kind: Dict[str, Any]) -> List[Any]:
+    def _look(self, name: Resources, kind: dict[str, Any]) -> list[Any]:
         probe = self._probe(name, kind)
         permits, slot = (int(text(probe._get_of, probe._handle, option)) for option in (b"permits", b"slot"))
         if permits == 1 or slot >= 0:
@@ -233,7 +219,7 @@ class ClientBase(ClientSurface):
             one._set_of(one._handle, b"slot", b"%d" % number)
         return probes
 
-    def _reported(self, resource: Resources, looks: List[List[Any]], statuses: List[int]) -> Report:
+    def _reported(self, resource: Resources, looks: list[list[Any]], statuses: list[int]) -> Report:
         """What the looks have found."""
         ended = iter(statuses)
         reports = []

@@ -9,7 +9,7 @@ import asyncio
 import sys
 import threading
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, TypeVar, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -35,7 +35,7 @@ class Binding:
 
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.holds: Dict[int, ref[Hold]] = {}
+        self.holds: dict[int, ref[Hold]] = {}
         self.timer: Optional[asyncio.TimerHandle] = None
         self._client = ref(client)
         handle = client._opened()
@@ -53,7 +53,7 @@ class Binding:
         if notice is not None and not getattr(loop, "_asyncgens_shutdown_called", False):
             notice(self)  # type: ignore[arg-type]
 
-    def watch_waits(self, seen: Optional[Dict[int, int]] = None) -> None:
+    def watch_waits(self, seen: Optional[dict[int, int]] = None) -> None:
         """Once a second, until no task waits: warns those that wait for a lock that they hold themselves, by this Lock
         or another one of the same resource."""
         client, times = self._client(), {}
@@ -87,7 +87,7 @@ class Binding:
             else:
                 loop.remove_reader(descriptor)
 
-    def take_holds(self) -> List[Hold]:
+    def take_holds(self) -> list[Hold]:
         """Releases those of tasks of the ended loop."""
         taken = []
         for hold in [hold() for hold in list(self.holds.values())]:
@@ -114,7 +114,7 @@ def need_loop() -> asyncio.AbstractEventLoop:
 async def in_thread(function: Callable[[], T]) -> T:
     """Calls what blocks while the loop goes on, to its end also if the task is cancelled meanwhile."""
     ended: asyncio.Future[None] = need_loop().create_future()
-    results: List[Union[T, BaseException]] = []
+    results: list[Union[T, BaseException]] = []
 
     def run() -> None:
         try:
@@ -167,7 +167,7 @@ def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_
     if client is None:
         return
     pending, watched = client._pending, client._watched
-    at_risk: Optional[List[Any]] = None
+    at_risk: Optional[list[Any]] = None
     with client._mutex:  # another thread may be closing it
         handle = client._handle
         found = _advance(handle, found_tag)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 from ._core import lib
 from ._errors import error
@@ -24,7 +24,7 @@ def mode_of(new: bool, yes: bool, replace: bool, dry: bool = False) -> int:
     return int(getattr(lib, f"REDLOCK_BOOTSTRAP_{chosen[0].upper()}")) + (lib.REDLOCK_BOOTSTRAP_DRY if dry else 0)
 
 
-def bootstrap(handle: Any, nodes: List[str], mode: int) -> List[Dict[str, Any]]:
+def bootstrap(handle: Any, nodes: list[str], mode: int) -> list[dict[str, Any]]:
     """What was found on each node, and what was done there."""
     status = lib.redlock_client_bootstrap(handle, mode)
     if status not in _RAN:
@@ -32,7 +32,7 @@ def bootstrap(handle: Any, nodes: List[str], mode: int) -> List[Dict[str, Any]]:
     return [_told(handle, number, name) for number, name in enumerate(nodes)]
 
 
-def _told(handle: Any, number: int, name: str) -> Dict[str, Any]:
+def _told(handle: Any, number: int, name: str) -> dict[str, Any]:
     did, votes, max_ttl_ms = (lib.redlock_client_bootstrapped(handle, number, field) for field in _FIELDS)
     return {
         "node": name,

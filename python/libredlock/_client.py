@@ -6,7 +6,7 @@ import threading
 import time
 from _thread import _local
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Type, TypeVar, Union, overload
+from typing import Any, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
 
 from . import _greenlets
 from ._base import ClientBase, Report, in_memory, is_in_memory
@@ -55,7 +55,7 @@ class Client(ClientBase):
     _rlock_type: Any = RLock
     _seat_type: Any = Seat
 
-    def __new__(cls: Type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
+    def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
         kind: Any = in_memory("MemoryClient") if cls is Client and is_in_memory(nodes) else cls
         made: AnyClient = object.__new__(kind)
         return made
@@ -198,29 +198,29 @@ class Client(ClientBase):
         probe = self._removal(resource, force, permits, slot)
         return self._removed(probe, self._ask(lib.REDLOCK_REMOVE, [probe])[0])
 
-    def _ask(self, operation: int, probes: List[Any]) -> List[int]:
+    def _ask(self, operation: int, probes: list[Any]) -> list[int]:
         """All at the same time: their statuses."""
         started = [lib.redlock_lock_start(probe._handle, operation, 0) for probe in probes]
         return [status or wait(self, probe._handle) for status, probe in zip(started, probes)]
 
-    def check(self) -> Dict[str, Any]:
+    def check(self) -> dict[str, Any]:
         self._ask(lib.REDLOCK_INSPECT, [self._probe("check")])
         return self.describe()
 
     def bootstrap(
         self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
-    ) -> List[Dict[str, Any]]:
+    ) -> list[dict[str, Any]]:
         from ._bootstrap import bootstrap, mode_of
 
         mode = mode_of(new, yes, replace, dry)
         probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
         handle, nodes = self._opened(), list(self._nodes)
 
-        def run() -> List[Dict[str, Any]]:
+        def run() -> list[dict[str, Any]]:
             with self._bootstrapping:
                 return bootstrap(handle, nodes, mode)
 
-        told: List[Dict[str, Any]] = run() if self._greenlets is None else self._greenlets.in_thread(run)
+        told: list[dict[str, Any]] = run() if self._greenlets is None else self._greenlets.in_thread(run)
         del probe
         return told
 
@@ -242,7 +242,7 @@ class Client(ClientBase):
         return self
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         """Closes the client."""
         self.close()

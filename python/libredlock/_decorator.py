@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from typing import Any, Callable, Dict, Generator, NoReturn, Optional, Tuple
+from typing import Any, Callable, Generator, NoReturn, Optional
 
 from ._core import lib
 from ._errors import Busy, InvalidOption, Lost, RedlockError
@@ -35,7 +35,7 @@ class Names:
             for field in getattr(part, "fields", ()):
                 self._check(field, _name(function))
 
-    def __call__(self, arguments: Tuple[Any, ...], keywords: Any) -> Resources:
+    def __call__(self, arguments: tuple[Any, ...], keywords: Any) -> Resources:
         made: Any = self._resource
         if callable(made):
             made = made(*arguments, **keywords)
@@ -129,7 +129,7 @@ def _option_s(client: Any, name: bytes) -> float:
     return seconds_of(text(lib.redlock_client_get, client._opened(), name))
 
 
-def _keep_ms(client: Any, keep: Seconds, options: Dict[str, Any]) -> int:
+def _keep_ms(client: Any, keep: Seconds, options: dict[str, Any]) -> int:
     """Refused now if the lock could not be kept for so long."""
     ms, max_hold_s = milliseconds("keep", keep, "above 0 s"), _option_s(client, b"max_hold_ms")
     if "max_hold" in options:
@@ -156,8 +156,8 @@ class Decorator:
         hold: Optional[str],
         reentrant: bool,
         keep: Optional[Seconds],
-        on_lost: Dict[str, Any],
-        options: Dict[str, Any],
+        on_lost: dict[str, Any],
+        options: dict[str, Any],
     ) -> None:
         """on_lost: that, and what else locks take beside options."""
         self._resource, self._on_busy, self._hold = resource, OnBusy(on_busy), hold
@@ -175,7 +175,7 @@ class Decorator:
             options.setdefault("wait", 0)
         self._lock = (lambda name: client.rlock(name, **on_lost, **options)) if reentrant else lock
 
-    def _given(self, hold: Any) -> Dict[str, Any]:
+    def _given(self, hold: Any) -> dict[str, Any]:
         """What the function gets in addition."""
         return {} if self._hold is None else {self._hold: hold}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Mapping, Optional
 from weakref import ref
 
 from ._errors import Lost
@@ -11,8 +11,8 @@ from ._options import unknown
 from .types import Resource
 
 # A candidate stands by for as long as it takes, through outages too.
-_STANDS_BY: Dict[str, Any] = {"wait": None, "outage_wait": None}
-_OF_EVERY_ELECTION: Dict[str, Any] = {"renew": True, "fence": True}
+_STANDS_BY: dict[str, Any] = {"wait": None, "outage_wait": None}
+_OF_EVERY_ELECTION: dict[str, Any] = {"renew": True, "fence": True}
 REFUSED = {
     "wait": "a candidate stands by until it leads, or until stop()",
     "retry_count": "a candidate stands by until it leads, or until stop()",
@@ -21,7 +21,7 @@ REFUSED = {
 }
 
 
-def options_of(given: Mapping[str, Any]) -> Dict[str, Any]:
+def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the lock."""
     for keyword in given:
         if keyword in REFUSED:
@@ -49,7 +49,7 @@ class SeatBase:
 
     def __init__(self, *arguments: Any) -> None:
         self.is_stopped = False
-        self.waiting: List[Any] = []
+        self.waiting: list[Any] = []
         super().__init__(*arguments)
 
     def _new(self, is_block: bool = False) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Iterator, NamedTuple
 
-Sample = Tuple[str, Dict[str, str], float]
+Sample = tuple[str, dict[str, str], float]
 
 _SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -18,7 +18,7 @@ class Family(NamedTuple):
     kind: str
     """"counter", "gauge", "histogram" or "info"."""
     help: str
-    samples: List[Sample]
+    samples: list[Sample]
 
 
 def families(text: str) -> Iterator[Family]:

@@ -7,7 +7,7 @@ import os
 import sys
 from _thread import get_native_id
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 from weakref import ref
 
 from ._core import ffi, lib
@@ -73,8 +73,8 @@ class Greenlets:
         self._drive_thread = drive_thread
         self._descriptor = lib.redlock_client_fd(client._handle)
         self._library = library
-        self._turns: Dict[int, Any] = {}
-        self._handles: Dict[int, Any] = {}
+        self._turns: dict[int, Any] = {}
+        self._handles: dict[int, Any] = {}
         self._has_reader = False
         self._tags = itertools.count(1)
         self._tag = ffi.new("uint64_t *")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import copy_context
-from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Union
+from typing import Any, Callable, NoReturn, Optional, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -44,7 +44,7 @@ class HoldBase(HoldSurface):
     )
 
     _client: Any
-    _resource: Union[Resource, Tuple[Resource, ...]]
+    _resource: Union[Resource, tuple[Resource, ...]]
     _handle: Any
     _tag: int = 0
     """By which the core reports the ends of its operations."""
@@ -55,7 +55,7 @@ class HoldBase(HoldSurface):
     """The context variables of whoever acquired it, for on_lost."""
     _owner: Callable[[], Any]
     """Whose it is: a weak reference to a thread, a greenlet or a task."""
-    _frames: List[Any]
+    _frames: list[Any]
     """Which frames have entered blocks with it: numbers, since a frame would keep its locals."""
     _count: int
     """How often its owner has acquired it, of a re-entrant lock."""
@@ -142,7 +142,7 @@ class HoldBase(HoldSurface):
         return self._reason() if self.lost else None
 
     @property
-    def votes(self) -> Dict[str, Vote]:
+    def votes(self) -> dict[str, Vote]:
         """What every node answered to the last operation, by the node's name. Local, no I/O."""
         return votes(self._handle, list(self._client._nodes))
 

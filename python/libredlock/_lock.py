@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -38,7 +38,7 @@ def _unusable(resource: Resources, failure: Exception) -> Exception:
     return TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB, or a list or tuple of them")
 
 
-def _names(resources: Any) -> List[bytes]:
+def _names(resources: Any) -> list[bytes]:
     """Of a list or tuple; InvalidOption or TypeError for what is in it."""
     if not resources:
         raise InvalidOption(f"resource={resources!r}: takes 1 to 100 resources")
@@ -81,11 +81,11 @@ class LockBase(LockSurface):
     ) -> None:
         """Called by the methods of Client."""
         self._client = client
-        self._resource: Union[Resource, Tuple[Resource, ...]] = (
+        self._resource: Union[Resource, tuple[Resource, ...]] = (
             tuple(resource) if isinstance(resource, list) else resource
         )
         self._on_lost = on_lost
-        self._holds: List[Any] = []
+        self._holds: list[Any] = []
         self._refused: Any = None
         self._more: Sequence[bytes] = ()
         try:
@@ -170,7 +170,7 @@ class LockBase(LockSurface):
                 return ffi.NULL
         return handle
 
-    def _of_kind(self) -> Dict[str, int]:
+    def _of_kind(self) -> dict[str, int]:
         """What it says itself of permits, for client.status()."""
         words = self._settings.split(b"\0")
         given = dict(zip(words[::2], words[1::2]))
@@ -373,9 +373,9 @@ class LockBase(LockSurface):
         return attempts
 
     @property
-    def votes(self) -> Dict[str, Vote]:
+    def votes(self) -> dict[str, Vote]:
         """Those of the caller's hold; NotHeld without."""
-        answers: Dict[str, Vote] = self._mine().votes
+        answers: dict[str, Vote] = self._mine().votes
         return answers
 
     @property
@@ -436,7 +436,7 @@ class LockBase(LockSurface):
         failure: RedlockError = hold._error(lib.REDLOCK_BUSY, words)
         return failure
 
-    def _probes(self) -> Iterator[Tuple[Any, int]]:
+    def _probes(self) -> Iterator[tuple[Any, int]]:
         """What to ask who holds it, of several resources for one after the other, and for how many milliseconds."""
         until_ms = now_ms() + HOLDER_LIMIT_MS
         for name in self._resource if isinstance(self._resource, tuple) else (self._resource,):
@@ -483,6 +483,6 @@ def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:
 calling_frame = sys._getframe
 
 
-def key_of(frame: Any) -> Tuple[int, Any]:
+def key_of(frame: Any) -> tuple[int, Any]:
     """Tells it from all other frames as long as it lives, and from most of those that come later."""
     return id(frame), frame.f_code

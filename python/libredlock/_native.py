@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import _cffi_backend  # type: ignore # noqa: F401 - for what freezes programs: it sees no imports in C
 
@@ -44,7 +44,7 @@ def node_names(client: Any) -> Sequence[str]:
     return tuple(text(lib.redlock_client_node_name, client, node) for node in range(count))
 
 
-def votes(handle: Any, nodes: Sequence[str]) -> Dict[str, Vote]:
+def votes(handle: Any, nodes: Sequence[str]) -> dict[str, Vote]:
     """Every node's answer to the last operation of a lock."""
     return {name: _vote(handle, node) for node, name in enumerate(nodes)}
 

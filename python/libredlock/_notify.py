@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ._core import lib
@@ -32,8 +32,8 @@ class Notifier:
 
     def __init__(self) -> None:
         self._mutex = RLock()  # of threads also where greenlets are: it is never held across a switch
-        self._clients: Dict[int, ref[Client]] = {}
-        self._pipe: List[int] = []
+        self._clients: dict[int, ref[Client]] = {}
+        self._pipe: list[int] = []
         self._is_running = False
         self._thread: Any = None
 
@@ -139,7 +139,7 @@ class Notifier:
         return min(limits)
 
 
-def _readable(poll: Any, wait: Any, descriptors: List[int], limit_s: float) -> Any:
+def _readable(poll: Any, wait: Any, descriptors: list[int], limit_s: float) -> Any:
     if poll is None:
         return wait(descriptors, [], [], limit_s)[0]
     polled = poll()

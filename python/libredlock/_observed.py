@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Any, Iterator
 from weakref import WeakKeyDictionary, ref
 
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
@@ -21,10 +21,10 @@ class Observed:
 
     def __init__(self, provider: MeterProvider) -> None:
         self._meter: Meter = provider.get_meter("libredlock", __version__)
-        self._clients: Dict[str, ref[ClientBase]] = {}
+        self._clients: dict[str, ref[ClientBase]] = {}
         self._has_instruments = False
-        self._read: List[Tuple[str, Dict[str, List[Sample]]]] = []
-        self._asked: Set[str] = set()
+        self._read: list[tuple[str, dict[str, list[Sample]]]] = []
+        self._asked: set[str] = set()
 
     def add(self, name: str, client: ClientBase) -> None:
         """Instruments are made with the first client, for a second one of the same name would be another figure."""
@@ -61,7 +61,7 @@ class Observed:
                 part_unit = unit if part == "sum" else ""
                 self._meter.create_observable_counter(f"{name}.{part}", [of_part], part_unit, figure.help)
 
-    def _figures(self, asked: str) -> List[Tuple[str, Dict[str, List[Sample]]]]:
+    def _figures(self, asked: str) -> list[tuple[str, dict[str, list[Sample]]]]:
         """Of all clients by name. They are read once for a collection, which asks for each instrument once."""
         if not self._asked or asked in self._asked:
             self._asked, self._read = set(), []

@@ -8,7 +8,7 @@ import re
 from datetime import timedelta
 from numbers import Complex, Integral, Number, Real
 from threading import TIMEOUT_MAX
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Iterable, NamedTuple, Optional, Sequence, Union
 
 from ._core import ffi, lib
 from ._errors import InvalidOption, RedlockError, error
@@ -70,7 +70,7 @@ _FIELDS = (
     lib.REDLOCK_OPTION_RANGE_PARTS,
 )
 
-OPTIONS: Dict[str, Option] = {option.keyword: option for option in _table()}
+OPTIONS: dict[str, Option] = {option.keyword: option for option in _table()}
 _KEYWORDS = {option.name: option.keyword for option in OPTIONS.values()}
 LOCK_KEYWORDS = frozenset(keyword for keyword, option in OPTIONS.items() if option.of_locks)
 CLIENT_KEYWORDS = frozenset(OPTIONS) - {"nodes"}
@@ -272,11 +272,11 @@ def default_of(keyword: str) -> Any:
         return None
     if OPTIONS[keyword].is_ms:
         return float(words) / 1000 if words != "auto" else words
-    kinds: Dict[str, Any] = {"int": int, "float": float, "bool": lambda text: text == "true"}
+    kinds: dict[str, Any] = {"int": int, "float": float, "bool": lambda text: text == "true"}
     return kinds.get(OPTIONS[keyword].type, str)(words)
 
 
-def with_permits(count: Optional[int], options: Any) -> Dict[str, Any]:
+def with_permits(count: Optional[int], options: Any) -> dict[str, Any]:
     """semaphore()'s second argument, which may also be given as the option permits."""
     if count is not None and "permits" in options:
         raise TypeError("semaphore() got multiple values for argument 'permits'")
@@ -300,7 +300,7 @@ def as_text(option: Option, value: Any) -> str:
     return str(made).lower() if option.type == "bool" else str(made)
 
 
-_PYTHON_TYPES: Dict[str, Any] = {"int": Integral, "float": Real, "bool": bool, "string": str}
+_PYTHON_TYPES: dict[str, Any] = {"int": Integral, "float": Real, "bool": bool, "string": str}
 _TYPE_WORDS = {"int": "an int", "float": "a float", "bool": "True or False", "string": "a str"}
 
 
@@ -317,7 +317,7 @@ def node_urls(nodes: Union[None, str, Iterable[str]]) -> str:
         nodes = os.environ.get("REDLOCK_NODES", "")
     if isinstance(nodes, bytes) or not hasattr(nodes, "__iter__"):
         raise TypeError(f"nodes: takes URLs as one str or as several; this is {type(nodes).__name__}")
-    urls: List[str] = [nodes] if isinstance(nodes, str) else list(nodes)
+    urls: list[str] = [nodes] if isinstance(nodes, str) else list(nodes)
     for url in urls:
         if not isinstance(url, str):
             raise TypeError(f"nodes: every URL is a str; one is {type(url).__name__}")
@@ -327,7 +327,7 @@ def node_urls(nodes: Union[None, str, Iterable[str]]) -> str:
     return joined
 
 
-def pair(keyword: str, value: Any) -> Tuple[bytes, bytes]:
+def pair(keyword: str, value: Any) -> tuple[bytes, bytes]:
     """Name and value for the core."""
     option = OPTIONS[keyword]
     return option.name.encode(), as_bytes(keyword, as_text(option, value))

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Mapping, Optional, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Mapping, Optional, TypeVar, Union
 from weakref import ref
 
 from ._base import Report
@@ -123,7 +123,7 @@ class Hold(HoldBase):
         return self
 
     async def __aexit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> Optional[bool]:
         """Releases it. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
         return await self._leave(failure)
@@ -284,7 +284,7 @@ class Lock(LockBase):
 
     @awaited
     def __aexit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> Coroutine[Any, Any, None]:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, FrozenSet, Mapping
+from typing import Any, Mapping
 
 
 class Template:
@@ -17,7 +17,7 @@ class Template:
 
     text: str
     """The name as it was given."""
-    fields: FrozenSet[str]
+    fields: frozenset[str]
     """The values that it takes: {"order"}."""
 
     def __init__(self, text: str) -> None:

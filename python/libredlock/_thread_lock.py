@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, TypeVar, Union
 
 from ._base import Report
 from ._blocking import SLICE_MS, wait
@@ -101,7 +101,7 @@ class Hold(HoldBase):
         return self
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> Optional[bool]:
         """Releases it. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
         return self._leave(failure)
@@ -188,7 +188,7 @@ class Lock(LockBase):
         return hold
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""

@@ -13,22 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from types import TracebackType
-from typing import (
-    Any,
-    Awaitable,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    Literal,
-    Optional,
-    Set,
-    Tuple,
-    Type,
-    TypeVar,
-    Union,
-    overload,
-)
+from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
 
 from ._base import ClientBase, Report, in_memory, is_in_memory
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
@@ -86,17 +71,17 @@ class Client(ClientBase):
     _seat_type: Any = Seat
     _listens = True
 
-    def __new__(cls: Type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
+    def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
         kind: Any = in_memory("AsyncMemoryClient") if cls is Client and is_in_memory(nodes) else cls
         made: AnyClient = object.__new__(kind)
         return made
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
-        self._bindings: Dict[asyncio.AbstractEventLoop, Binding] = {}
+        self._bindings: dict[asyncio.AbstractEventLoop, Binding] = {}
         self._binding: Optional[Binding] = None  # the one that was used last
-        self._pending: Dict[int, Tuple[asyncio.Future[int], Hold]] = {}
-        self._tasks: Set[asyncio.Task[None]] = set()
+        self._pending: dict[int, tuple[asyncio.Future[int], Hold]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(nodes, **options)
 
     def lock(
@@ -228,28 +213,28 @@ class Client(ClientBase):
         probe = self._removal(resource, force, permits, slot)
         return self._removed(probe, (await self._ask(lib.REDLOCK_REMOVE, [probe]))[0])
 
-    async def _ask(self, operation: int, probes: List[Any]) -> List[int]:
+    async def _ask(self, operation: int, probes: list[Any]) -> list[int]:
         """All at the same time: their statuses."""
         return await asyncio.gather(*(self._run(probe, operation, 0) for probe in probes))
 
-    async def check(self) -> Dict[str, Any]:
+    async def check(self) -> dict[str, Any]:
         await self._ask(lib.REDLOCK_INSPECT, [self._probe("check")])
         return self.describe()
 
     async def bootstrap(
         self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
-    ) -> List[Dict[str, Any]]:
+    ) -> list[dict[str, Any]]:
         from ._bootstrap import bootstrap, mode_of
 
         mode = mode_of(new, yes, replace, dry)
         probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
         handle, nodes = self._opened(), list(self._nodes)
 
-        def run() -> List[Dict[str, Any]]:
+        def run() -> list[dict[str, Any]]:
             with self._bootstrapping:
                 return bootstrap(handle, nodes, mode)
 
-        told: List[Dict[str, Any]] = await in_thread(run)
+        told: list[dict[str, Any]] = await in_thread(run)
         del probe
         return told
 
@@ -273,7 +258,7 @@ class Client(ClientBase):
         return self
 
     async def __aexit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         """Closes the client."""
         await self.close()

@@ -13,7 +13,7 @@ import functools
 import logging
 import time
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import MeterProvider
@@ -68,7 +68,7 @@ def uninstrument(client: AnyClient) -> None:
         observed.remove(client)
 
 
-def _started(tracer: trace.Tracer, name: str, attributes: Dict[str, Any], kind: SpanKind) -> Span:
+def _started(tracer: trace.Tracer, name: str, attributes: dict[str, Any], kind: SpanKind) -> Span:
     """A span, or one that records nothing if the tracer fails: that must cost neither the lock nor the release."""
     try:
         return tracer.start_span(name, kind=kind, attributes=attributes)
@@ -110,7 +110,7 @@ for _name in "add_event end is_recording record_exception set_attribute set_attr
 class Body:
     """A block's span, which is the current one in it. It belongs to the hold."""
 
-    def __init__(self, tracer: trace.Tracer, attributes: Dict[str, Any]) -> None:
+    def __init__(self, tracer: trace.Tracer, attributes: dict[str, Any]) -> None:
         self.span = _started(tracer, "redlock.hold", attributes, SpanKind.INTERNAL)
         self._current = Current(self.span, trace.get_current_span())
         self._token = context.attach(trace.set_span_in_context(self._current))
@@ -145,19 +145,19 @@ class Traced(HoldBase):
     """What the holds of instrumented clients have in common: all that does no I/O."""
 
     _tracer: trace.Tracer
-    _shared: Dict[str, str]
+    _shared: dict[str, str]
     _section: Optional[Body] = None
 
-    def _attributes(self) -> Dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         parts = self._resource if isinstance(self._resource, tuple) else (self._resource,)
         names = (one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in parts)
         return {"redlock.resource": ", ".join(names), **self._shared}
 
-    def _ttl_ms(self) -> Dict[str, int]:
+    def _ttl_ms(self) -> dict[str, int]:
         return {"redlock.ttl_ms": int(text(self._get_of, self._handle, b"ttl_ms"))}
 
     @contextmanager
-    def _span(self, name: str, attributes: Dict[str, Any]) -> Iterator[Span]:
+    def _span(self, name: str, attributes: dict[str, Any]) -> Iterator[Span]:
         """Of one operation; what it raises is an error of the span."""
         span = _started(self._tracer, name, {**self._attributes(), **attributes}, SpanKind.CLIENT)
         try:
@@ -285,7 +285,7 @@ class AsyncTracedTerm(AsyncTracedHold, aio.Term):
 class TracedLocks(LockBase):
     """Makes holds that are traced."""
 
-    def __init__(self, tracer: trace.Tracer, shared: Dict[str, str], *arguments: Any) -> None:
+    def __init__(self, tracer: trace.Tracer, shared: dict[str, str], *arguments: Any) -> None:
         self._tracer, self._shared = tracer, shared
         super().__init__(*arguments)
 

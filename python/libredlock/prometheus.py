@@ -5,7 +5,7 @@
 For several clients, Collector({"orders": one, "stock": other}): each sample then has the label client.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Union
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Union
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -25,7 +25,7 @@ class Collector:
 
     def collect(self) -> Iterator[Any]:
         """What prometheus_client calls."""
-        families: Dict[str, Any] = {}
+        families: dict[str, Any] = {}
         for name, client in self._clients.items():
             if client.closed:
                 continue

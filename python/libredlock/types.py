@@ -16,11 +16,9 @@ from typing import (
     AsyncIterator,
     Callable,
     Coroutine,
-    List,
     Literal,
     Optional,
     Protocol,
-    Tuple,
     TypedDict,
     TypeVar,
     Union,
@@ -66,12 +64,12 @@ __all__ = [
 Resource = Union[str, bytes]
 """What is locked; str stands for its UTF-8 bytes."""
 
-Resources = Union[Resource, List[Resource], Tuple[Resource, ...]]
+Resources = Union[Resource, list[Resource], tuple[Resource, ...]]
 """What a lock holds: one resource, or a list or tuple of 1 to 100, all of which it holds or none. A str is one resource
 and is never iterated."""
 
 Named = Union[
-    Resource, Template, List[Union[Resource, Template]], Tuple[Union[Resource, Template], ...], Callable[..., Resources]
+    Resource, Template, list[Union[Resource, Template]], tuple[Union[Resource, Template], ...], Callable[..., Resources]
 ]
 """What with_lock() locks: one or several, of which a str or a Template has names of arguments in braces, or a function
 of the arguments that returns it."""
