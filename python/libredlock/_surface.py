@@ -20,7 +20,6 @@ class HoldSurface:
         Raises NotHeld if it was released already, Lost if its lease had ended or a majority of the nodes no longer had
         it (the deletes are sent all the same), Forked in a child of the process that holds it.
         """
-        raise NotImplementedError
 
     def extend(self, ttl: Optional[Seconds] = None) -> Any:
         """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
@@ -29,12 +28,10 @@ class HoldSurface:
         Raises Lost if it is gone, for good; NoQuorum if a majority did not confirm (it stays held for `remaining`);
         Limit if max_extensions or max_hold is used up; NotHeld if it was released.
         """
-        raise NotImplementedError
 
     def expire(self, ttl: Optional[Seconds] = None) -> Any:
         """Sets the lease to `ttl` seconds from now (None: the option), whether that is longer or shorter; it is not
         renewed any more. Returns `remaining`. Otherwise as extend(), but it does not count as an extension."""
-        raise NotImplementedError
 
     def downgrade(self, ttl: Optional[Seconds] = None) -> Any:
         """Continues as a reader: from the call on others may hold the lock together with this one, as with the option
@@ -43,11 +40,9 @@ class HoldSurface:
 
         Raises what extend() raises: it shares the lock even if too few nodes answered.
         """
-        raise NotImplementedError
 
-    def detach(self) -> str:
+    def detach(self) -> Any:
         """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
-        raise NotImplementedError
 
 
 class LockSurface(HoldSurface):
@@ -62,15 +57,12 @@ class LockSurface(HoldSurface):
         Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
-        raise NotImplementedError
 
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
         """As acquire(), but raises Busy if others hold the lock at the end of the wait."""
-        raise NotImplementedError
 
     def status(self) -> Any:
         """Client.status() of what it locks: who holds it, by whichever program."""
-        raise NotImplementedError
 
 
 class ClientSurface:
@@ -84,7 +76,6 @@ class ClientSurface:
             asyncio by the event loop.
         cancel_on_lost: in asyncio only; cancels the body of `async with` at that moment, and the block ends with Lost.
         """
-        raise NotImplementedError
 
     def rlock(self, *arguments: Any, **options: Any) -> Any:
         """The re-entrant lock of this client on a resource: the thread, or in asyncio the task, that holds it may take
@@ -93,7 +84,6 @@ class ClientSurface:
 
         on_lost, cancel_on_lost: as for lock().
         """
-        raise NotImplementedError
 
     def semaphore(self, *arguments: Any, **options: Any) -> Any:
         """One of several permits of a resource, which at most so many hold at a time in all programs, with a lease as
@@ -105,7 +95,6 @@ class ClientSurface:
         One object serves all threads or tasks: it lets in as many as there are permits.
         on_lost, cancel_on_lost: as for lock().
         """
-        raise NotImplementedError
 
     def election(self, *arguments: Any, **options: Any) -> Any:
         """An election of the one who leads a resource, of any number of candidates in all programs. Each loop over it
@@ -120,14 +109,12 @@ class ClientSurface:
         on_lost, cancel_on_lost: as for lock(); in asyncio the block of a term is cancelled at its loss, unless it is
             False.
         """
-        raise NotImplementedError
 
     def adopt(self, *arguments: Any, **options: Any) -> Any:
         """Takes over a lock that was detached elsewhere: a Hold. extend() confirms it, and so does a block; no I/O.
 
         Another holder may have had it in between.
         """
-        raise NotImplementedError
 
     def with_lock(self, *arguments: Any, **options: Any) -> Any:
         """Decorates a function, method or generator: it runs while the lock is held and renewed. In asyncio these are
@@ -146,7 +133,6 @@ class ClientSurface:
         on_lost, cancel_on_lost: as for lock().
         A generator holds the lock from its first item to its close. Raises what `with client.lock(...)` raises.
         """
-        raise NotImplementedError
 
     def status(self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None) -> Any:
         """Asks every node who holds the resource, or each of several, without touching it. Raises NoQuorum if too few
@@ -154,7 +140,6 @@ class ClientSurface:
 
         permits: asks for each of so many, of a semaphore; the option of the client is the default. slot: for that one.
         """
-        raise NotImplementedError
 
     def release(
         self, resource: Resources, *, force: bool = False, permits: Optional[int] = None, slot: Optional[int] = None
@@ -166,7 +151,6 @@ class ClientSurface:
         force: has to be True. permits: of all of so many, of a semaphore, or of the one of slot.
         Raises NoQuorum or RefusedConfig if too few nodes have answered, or are eligible to vote.
         """
-        raise NotImplementedError
 
     def check(self) -> Any:
         """Asks every node, then describes the client as `redlock doctor --json` does.
@@ -174,7 +158,6 @@ class ClientSurface:
         "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
         to connect_timeout.
         """
-        raise NotImplementedError
 
     def bootstrap(self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False) -> Any:
         """Says that no lock is live, so that nodes that are new or were restarted vote at once, as `redlock bootstrap`.
@@ -185,8 +168,6 @@ class ClientSurface:
         One dict per node: "node", "did" (nothing, registered, replaced, left_alone, no_answer), "votes", "max_ttl_ms"
         and "found", in words. Takes at most twice connect_timeout.
         """
-        raise NotImplementedError
 
     def close(self) -> Any:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
-        raise NotImplementedError
