@@ -51,8 +51,8 @@ class Client(ClientBase):
     """
 
     # of lock(), adopt() and with_lock(), of rlock() and of election(); libredlock.otel has others
-    _lock_type: Any = Lock
-    _rlock_type: Any = RLock
+    _lock_type: type[Lock] = Lock
+    _rlock_type: type[RLock] = RLock
     _seat_type: Any = Seat
 
     def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
@@ -84,59 +84,26 @@ class Client(ClientBase):
             self._choose_how_to_wait()
         return self._greenlets is not None
 
-    def lock(
-        self,
-        resource: Resources,
-        *,
-        on_lost: OnLost = None,
-        **options: Unpack[LockOptions],
-    ) -> Lock:
-        lock: Lock = self._lock_type(self, resource, options, "lock", on_lost)
-        return lock
+    def lock(self, resource: Resources, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Lock:
+        return self._lock_type(self, resource, options, "lock", on_lost)
 
-    def rlock(
-        self,
-        resource: Resource,
-        *,
-        on_lost: OnLost = None,
-        **options: Unpack[LockOptions],
-    ) -> RLock:
+    def rlock(self, resource: Resource, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> RLock:
         def make() -> Any:
             return self._rlock_type(self, resource, options, "rlock", on_lost)
 
-        lock: RLock = shared(self, make, resource, (options, on_lost))
-        return lock
+        return shared(self, make, resource, (options, on_lost))  # type: ignore[no-any-return]
 
     def semaphore(
-        self,
-        resource: Resource,
-        count: Optional[int] = None,
-        /,
-        *,
-        on_lost: OnLost = None,
+        self, resource: Resource, count: Optional[int] = None, /, *, on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
         given = with_permits(count, options)
-        lock: Lock = self._lock_type(self, resource, given, "semaphore", on_lost)
-        return lock
+        return self._lock_type(self, resource, given, "semaphore", on_lost)
 
-    def election(
-        self,
-        resource: Resource,
-        *,
-        on_lost: OnLost = None,
-        **options: Unpack[LockOptions],
-    ) -> Election:
+    def election(self, resource: Resource, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Election:
         return Election(self._seat_type(self, resource, options_of(options), "election", on_lost))
 
-    def adopt(
-        self,
-        resource: Resources,
-        token: str,
-        *,
-        on_lost: OnLost = None,
-        **options: Unpack[LockOptions],
-    ) -> Hold:
+    def adopt(self, resource: Resources, token: str, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Hold:
         hold: Hold = self._lock_type(self, resource, options, "adopt", on_lost)._adopt(token)
         return hold
 
@@ -171,24 +138,15 @@ class Client(ClientBase):
     ) -> DecoratorOr[T]: ...
 
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: Any = "raise",
-        hold: Optional[str] = None,
-        reentrant: bool = False,
-        keep: Optional[Seconds] = None,
-        on_lost: OnLost = None,
-        **options: Unpack[LockOptions],
+        self, resource: Named, *, on_busy: Any = "raise", hold: Optional[str] = None, reentrant: bool = False,
+        keep: Optional[Seconds] = None, on_lost: OnLost = None, **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import BlockingDecorator
 
-        given: Any = dict(options)
+        given: Any = options
         return BlockingDecorator(self, resource, on_busy, hold, reentrant, keep, {"on_lost": on_lost}, given)
 
-    def status(
-        self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None
-    ) -> Report:
+    def status(self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None) -> Report:
         looks = self._looks(resource, permits, slot)
         return self._reported(resource, looks, self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
 

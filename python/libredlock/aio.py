@@ -66,8 +66,8 @@ class Client(ClientBase):
     """
 
     # of lock(), adopt() and with_lock(), of rlock() and of election(); libredlock.otel has others
-    _lock_type: Any = Lock
-    _rlock_type: Any = RLock
+    _lock_type: type[Lock] = Lock
+    _rlock_type: type[RLock] = RLock
     _seat_type: Any = Seat
     _listens = True
 
@@ -85,61 +85,34 @@ class Client(ClientBase):
         super().__init__(nodes, **options)
 
     def lock(
-        self,
-        resource: Resources,
-        *,
-        on_lost: OnLost = None,
-        cancel_on_lost: bool = False,
+        self, resource: Resources, *, on_lost: OnLost = None, cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Lock:
-        lock: Lock = self._lock_type(self, resource, options, "lock", on_lost, cancel_on_lost)
-        return lock
+        return self._lock_type(self, resource, options, "lock", on_lost, cancel_on_lost)
 
     def rlock(
-        self,
-        resource: Resource,
-        *,
-        on_lost: OnLost = None,
-        cancel_on_lost: bool = False,
+        self, resource: Resource, *, on_lost: OnLost = None, cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> RLock:
         def make() -> Any:
             return self._rlock_type(self, resource, options, "rlock", on_lost, cancel_on_lost)
 
-        lock: RLock = shared(self, make, resource, (options, on_lost, cancel_on_lost))
-        return lock
+        return shared(self, make, resource, (options, on_lost, cancel_on_lost))  # type: ignore[no-any-return]
 
     def semaphore(
-        self,
-        resource: Resource,
-        count: Optional[int] = None,
-        /,
-        *,
-        on_lost: OnLost = None,
-        cancel_on_lost: bool = False,
-        **options: Unpack[LockOptions],
+        self, resource: Resource, count: Optional[int] = None, /, *, on_lost: OnLost = None,
+        cancel_on_lost: bool = False, **options: Unpack[LockOptions],
     ) -> Lock:
         given = with_permits(count, options)
-        lock: Lock = self._lock_type(self, resource, given, "semaphore", on_lost, cancel_on_lost)
-        return lock
+        return self._lock_type(self, resource, given, "semaphore", on_lost, cancel_on_lost)
 
     def election(
-        self,
-        resource: Resource,
-        *,
-        on_lost: OnLost = None,
-        cancel_on_lost: bool = True,
-        **options: Unpack[LockOptions],
+        self, resource: Resource, *, on_lost: OnLost = None, cancel_on_lost: bool = True, **options: Unpack[LockOptions]
     ) -> Election:
         return Election(self._seat_type(self, resource, options_of(options), "election", on_lost, cancel_on_lost))
 
     def adopt(
-        self,
-        resource: Resources,
-        token: str,
-        *,
-        on_lost: OnLost = None,
-        cancel_on_lost: bool = False,
+        self, resource: Resources, token: str, *, on_lost: OnLost = None, cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Hold:
         lock = self._lock_type(self, resource, options, "adopt", on_lost, cancel_on_lost)
@@ -184,26 +157,17 @@ class Client(ClientBase):
     ) -> AsyncDecoratorOr[T]: ...
 
     def with_lock(
-        self,
-        resource: Named,
-        *,
-        on_busy: Any = "raise",
-        hold: Optional[str] = None,
-        reentrant: bool = False,
-        keep: Optional[Seconds] = None,
-        on_lost: OnLost = None,
-        cancel_on_lost: bool = False,
+        self, resource: Named, *, on_busy: Any = "raise", hold: Optional[str] = None, reentrant: bool = False,
+        keep: Optional[Seconds] = None, on_lost: OnLost = None, cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Any:
         from ._decorator import AsyncDecorator
 
-        given: Any = dict(options)
+        given: Any = options
         more = {"on_lost": on_lost, "cancel_on_lost": cancel_on_lost}
         return AsyncDecorator(self, resource, on_busy, hold, reentrant, keep, more, given)
 
-    async def status(
-        self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None
-    ) -> Report:
+    async def status(self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None) -> Report:
         looks = self._looks(resource, permits, slot)
         return self._reported(resource, looks, await self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
 
@@ -263,9 +227,7 @@ class Client(ClientBase):
         """Closes the client."""
         await self.close()
 
-    def _begin(
-        self, hold: Hold, loop: asyncio.AbstractEventLoop, operation: int, argument: int
-    ) -> asyncio.Future[int]:
+    def _begin(self, hold: Hold, loop: asyncio.AbstractEventLoop, operation: int, argument: int) -> asyncio.Future[int]:
         """Starts an operation: the status at its end. Whoever awaits it no longer takes it out of those pending."""
         pending, tag = self._pending, hold._tag
         if not pending:  # what is alone gains nothing by leaving with others in the loop's next turn
