@@ -85,7 +85,7 @@ class LockBase(LockSurface):
             tuple(resource) if isinstance(resource, list) else resource
         )
         self._on_lost = on_lost
-        self._holds: list[Any] = []
+        self._holds: list[HoldBase] = []
         self._refused: Any = None
         self._more: Sequence[bytes] = ()
         try:
@@ -250,7 +250,7 @@ class LockBase(LockSurface):
         hold._abandon()
         self._take_off(hold)
 
-    def _own(self, owner: Any) -> Any:
+    def _own(self, owner: Any) -> Optional[HoldBase]:
         """The newest of the owner's holds, or one whose owner has ended; None without."""
         live = []
         for hold in reversed(self._holds[:]):
@@ -268,7 +268,7 @@ class LockBase(LockSurface):
         """Whether a thread, a greenlet or a task has ended."""
         return owner is None or bool(getattr(owner, "dead", False))
 
-    def _mine(self, owner: Any = None) -> Any:
+    def _mine(self, owner: Any = None) -> HoldBase:
         """The caller's hold; NotHeld without."""
         holds = self._holds
         if owner is None:
@@ -351,32 +351,27 @@ class LockBase(LockSurface):
     @property
     def token(self) -> str:
         """That of the caller's hold; NotHeld without."""
-        token: str = self._mine().token
-        return token
+        return self._mine().token
 
     @property
     def fence(self) -> Optional[int]:
         """That of the caller's hold; NotHeld without."""
-        fence: Optional[int] = self._mine().fence
-        return fence
+        return self._mine().fence
 
     @property
     def slot(self) -> Optional[int]:
         """That of the caller's hold; NotHeld without."""
-        slot: Optional[int] = self._mine().slot
-        return slot
+        return self._mine().slot
 
     @property
     def attempts(self) -> int:
         """Those of the caller's hold; NotHeld without."""
-        attempts: int = self._mine().attempts
-        return attempts
+        return self._mine().attempts
 
     @property
     def votes(self) -> dict[str, Vote]:
         """Those of the caller's hold; NotHeld without."""
-        answers: dict[str, Vote] = self._mine().votes
-        return answers
+        return self._mine().votes
 
     @property
     def remaining(self) -> float:

@@ -148,13 +148,11 @@ class Lock(LockBase):
 
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Union[Hold, Literal[False]]:
         limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        hold: Any = self._take(limit_ms, False, False)
-        return hold  # type: ignore[no-any-return]
+        return self._take(limit_ms, False, False)  # type: ignore[no-any-return]
 
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Hold:
         limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        hold: Hold = self._take(limit_ms, True, False)
-        return hold
+        return self._take(limit_ms, True, False)  # type: ignore[no-any-return]
 
     def release(self) -> None:
         hold = self._mine()
