@@ -137,7 +137,7 @@ def test_emptied_server_is_reported_while_the_others_vote(make_cluster, make_cli
     assert client.lock().acquire(0) == OK
     other = (lost + 1) % 3
     cluster[other].kill_clients()
-    spin(client, lambda: client.describe()["nodes"][other]["connects"] == 2 and client.settled(), what="one comes again")
+    spin(client, lambda: client.describe()["nodes"][other]["connects"] == 2 and client.settled(), what="it comes again")
     (warning,) = told + [event for event in client.events() if event["event"] == "warning"]
     assert warning["node"] == cluster[lost].name and warning["detail"].startswith("quarantined for another ")
 
