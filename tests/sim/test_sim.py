@@ -172,6 +172,7 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a lock released at the old home while its waiter stands at the new one": ("--seed", 2480000000008877),
     "a node that denies a token which it has extended before": ("--seed", 2100000000508594),
     "a release that an old server can not write": ("--seed", 741),
+    "a waiter that the nodes refuse, before another of its client": ("--seed", 200029899),
 }
 
 
