@@ -105,7 +105,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "place-forgotten": 4594,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
-    "end-ignored": 8184,
+    "end-ignored": 15427,
     "waits-for-the-dead": 409,
     "guard-too-short": 233,
     "replace-ends-quarantine": 246066,
@@ -116,7 +116,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "no-last-look": 1120,
     "late-winner": 1015,
     "shortening-forgotten": 2191,
-    "home-only": 20144,
+    "home-only": 27768,
     "queue-jumper": 408,
 }
 
