@@ -39,9 +39,9 @@ def test_a_job_that_has_succeeded_keeps_its_lock(any_client):
 def test_it_lapses_that_long_after_it_was_acquired(client, nodes):
     began = time.monotonic()
 
-    @client.with_lock("report", ttl=20, keep=1.5)
-    def report():
-        time.sleep(0.3)
+    @client.with_lock("report", ttl=20, keep=1.5, hold="hold")
+    def report(hold):
+        eventually(lambda: hold.remaining < 19.5)
 
     report()
     assert max(node.pttl("report") for node in nodes) <= 1300
@@ -60,7 +60,8 @@ def test_a_job_that_fails_or_lasts_longer_is_free_at_once(any_client):
 
     @any_client.with_lock("report", keep=0.02)
     def lasts():
-        time.sleep(0.05)
+        began = time.monotonic()
+        eventually(lambda: time.monotonic() - began > 0.05, what="the time of keep= is over")
 
     lasts()
     assert not any_client.status("report").held
