@@ -118,7 +118,7 @@ class ClientBase(ClientSurface):
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
                 raise unknown("Client", keyword, CLIENT_KEYWORDS)
-        self._handle = lib.redlock_client_new()
+        self._handle = ffi.gc(lib.redlock_client_new(), lib.redlock_client_free)
         if not self._handle:
             raise NoMemory("no memory for a client")
         options.setdefault("wait", None)
@@ -141,15 +141,12 @@ class ClientBase(ClientSurface):
         """Options, nodes, what each may vote on and why not, counters. Passwords are not in it. No I/O."""
         import json
 
-        with self._mutex:
-            description = text(lib.redlock_client_describe, self._opened())
-        described: dict[str, Any] = json.loads(description)
+        described: dict[str, Any] = json.loads(text(lib.redlock_client_describe, self._opened()))
         return described
 
     def metrics(self) -> str:
         """Figures of the client's locks and nodes as OpenMetrics text, for Prometheus. No I/O."""
-        with self._mutex:
-            return text(lib.redlock_client_metrics, self._opened())
+        return text(lib.redlock_client_metrics, self._opened())
 
     def events(self) -> list[dict[str, Any]]:
         """What happened to the client's nodes and locks, the last 1,000, oldest first. No I/O.
@@ -163,15 +160,11 @@ class ClientBase(ClientSurface):
 
     def _tell(self) -> None:
         """Logs what the core has queued, and calls on_lost of what was lost."""
-        with self._mutex:
-            fresh = []
-            while True:
-                line = text(lib.redlock_client_event, self._handle)
-                if not line:
-                    break
-                fresh.append(line)
-            self._events.extend(fresh)
-        for line in fresh:
+        while True:
+            line = text(lib.redlock_client_event, self._handle)
+            if not line:
+                break
+            self._events.append(line)
             log(line)
         for hold in self._watched_holds():
             hold._tell_if_lost()
@@ -182,10 +175,11 @@ class ClientBase(ClientSurface):
         return [hold for hold in holds if hold is not None]
 
     def _opened(self) -> Any:
-        if not self._is_open:
+        handle = self._handle
+        if not handle or not self._is_open:
             this_process.stay_if_leaving()
             raise Closed("the client is closed")
-        return self._handle
+        return handle
 
     def _register(self) -> None:
         """At the first acquisition in every process."""
@@ -258,9 +252,7 @@ class ClientBase(ClientSurface):
         return Report(resource, _VERDICTS[verdict], token, remaining, answers, held_by(handle))
 
     def _process(self) -> None:
-        with self._mutex:
-            if self._is_open:
-                lib.redlock_client_process(self._handle)
+        lib.redlock_client_process(self._handle)
 
     def _tell_the_last(self) -> None:
         """Before it closes."""
@@ -268,9 +260,10 @@ class ClientBase(ClientSurface):
             self._tell()
 
     def _take_handle(self) -> Any:
-        """Takes the handle away from everybody else; the caller frees it."""
-        with self._mutex:
-            handle, self._handle, self._is_open = self._handle, ffi.NULL, False
+        """Takes the handle away from everybody else; whoever uses it last frees it. No mutex: a signal handler that
+        raises at the end of a `with` of Python 3.10 or older would leave it locked."""
+        self._is_open = False
+        handle, self._handle = self._handle, ffi.NULL
         return handle
 
     def _leave(self) -> None:
@@ -278,7 +271,7 @@ class ClientBase(ClientSurface):
         try:
             self._tell_the_last()
         finally:
-            lib.redlock_client_free(self._take_handle())
+            lib.redlock_client_drain(self._take_handle(), -1)
 
     def _forked(self) -> None:
         self._mutex = RLock()

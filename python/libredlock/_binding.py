@@ -168,24 +168,24 @@ def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_
         return
     pending, watched = client._pending, client._watched
     at_risk: Optional[list[Any]] = None
-    with client._mutex:  # another thread may be closing it
-        handle = client._handle
-        found = _advance(handle, found_tag)
-        while found == 1:
-            tag = found_tag[0]
-            operation = pending.get(tag)
-            if operation is not None:
-                ended, hold = operation
-                status = _status(hold._handle)
-                if status != PENDING and pending.pop(tag, None) is not None:
-                    if ended.get_loop() is not loop:
-                        settle(ended, status)
-                    elif not ended.done():
-                        ended.set_result(status)
-            if tag in watched:
-                at_risk = at_risk or []
-                at_risk.append(watched[tag]())
-            found = _next(handle, found_tag)
+    handle = client._handle
+    found = _advance(handle, found_tag)
+    while found == 1:
+        tag = found_tag[0]
+        operation = pending.get(tag)
+        if operation is not None:
+            ended, hold = operation
+            status = _status(hold._handle)
+            if status != PENDING and pending.pop(tag, None) is not None:
+                if ended.get_loop() is not loop:
+                    settle(ended, status)
+                elif not ended.done():
+                    ended.set_result(status)
+        watching = watched.get(tag)
+        if watching is not None:
+            at_risk = at_risk or []
+            at_risk.append(watching())
+        found = _next(handle, found_tag)
     for held in at_risk or ():
         if held is not None:
             held._tell_if_lost()

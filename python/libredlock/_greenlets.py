@@ -131,14 +131,14 @@ class Greenlets:
         return self._library.in_thread(function)
 
     def close(self, handle: Any) -> None:
-        """Frees the client when all that wait have left it."""
+        """Drains the client when all that wait have left it."""
         for waiting in list(self._handles.values()):
             lib.redlock_lock_cancel(waiting)
         for turn in list(self._turns.values()):
             turn.release()
         while self._turns:
             self._library.sleep(0)
-        self._library.in_thread(lib.redlock_client_free, handle)
+        self._library.in_thread(lib.redlock_client_drain, handle, -1)
 
     def _read(self, client: Client) -> None:
         self._has_reader = True
@@ -146,15 +146,13 @@ class Greenlets:
             self._library.select([self._descriptor], [], [], LOOK_AGAIN_S)
         finally:
             self._has_reader = False
-        with client._mutex:
-            if not client._handle:
-                return
-            found = lib.redlock_client_advance(client._handle, self._tag)
-            while found == 1:
-                turn = self._turns.get(self._tag[0])
-                if turn is not None:
-                    turn.release()
-                found = lib.redlock_client_next(client._handle, self._tag)
+        handle = client._handle
+        found = lib.redlock_client_advance(handle, self._tag)
+        while found == 1:
+            turn = self._turns.get(self._tag[0])
+            if turn is not None:
+                turn.release()
+            found = lib.redlock_client_next(handle, self._tag)
 
     def _hand_on(self) -> None:
         if not self._has_reader:

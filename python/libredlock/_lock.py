@@ -119,8 +119,7 @@ class LockBase(LockSurface):
         client = self._client
         trial = HoldBase(client, self._resource, None, None)
         trial._has_ended = True
-        with client._mutex:
-            handle = trial._handle = _owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), _free)
+        handle = trial._handle = _owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), _free)
         if not handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
         if lib.redlock_lock_state(handle) == lib.REDLOCK_STATE_INVALID:
@@ -162,9 +161,8 @@ class LockBase(LockSurface):
 
     def _made(self, settings: bytes, tag: int) -> Any:
         """A handle of its own; NULL if there is none."""
-        client, name = self._client, self._name
-        with client._mutex:
-            handle = _owned(_make(client._handle, name, len(name), settings, len(settings), tag), _free)
+        name = self._name
+        handle = _owned(_make(self._client._handle, name, len(name), settings, len(settings), tag), _free)
         for another in self._more:
             if handle and lib.redlock_lock_add(handle, another, len(another)):
                 return ffi.NULL

@@ -212,9 +212,9 @@ class Client(ClientBase):
             for hold in held:
                 hold._tell_if_lost()
         if handle and running_loop() is not None:
-            await in_thread(lambda: lib.redlock_client_free(handle))
+            await in_thread(lambda: lib.redlock_client_drain(handle, -1))
         else:
-            lib.redlock_client_free(handle)
+            lib.redlock_client_drain(handle, -1)
 
     async def __aenter__(self: AnyClient) -> AnyClient:
         """The client itself."""
@@ -332,7 +332,7 @@ class Client(ClientBase):
             super().__del__()
         else:  # which must not stand still
             handle = self._take_handle()
-            start_thread(lambda: lib.redlock_client_free(handle))
+            start_thread(lambda: lib.redlock_client_drain(handle, -1))
 
 
 name_options(Client)
