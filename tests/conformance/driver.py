@@ -13,7 +13,8 @@ from testing import ReplyError
 REPLY_S = 150
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
                "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE QUARANTINED".split())
-GENEROUS_TIMEOUTS = dict(common.GENEROUS_TIMEOUTS, node_timeout_ms=1000)  # many cases wait for a node that hangs
+# Many cases wait for a node that hangs; a command that ends tells slow nodes, too, before their keys are looked for.
+GENEROUS_TIMEOUTS = dict(common.GENEROUS_TIMEOUTS, node_timeout_ms=1000, exit_drain_ms=5000)
 
 
 class ProtocolError(Exception):

@@ -249,7 +249,7 @@ def test_a_forked_child_contends_as_everybody(make, nodes):
 @pytest.mark.needs("exit")
 @pytest.mark.parametrize("mode", ["normal", "hard"])
 def test_only_a_normal_exit_releases_what_is_held(make, nodes, mode):
-    party = make(exit_drain_ms=5000, ttl_ms=25000)
+    party = make(ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     party.exit(mode)
     if mode == "hard":
@@ -261,7 +261,7 @@ def test_only_a_normal_exit_releases_what_is_held(make, nodes, mode):
 @pytest.mark.needs("exit", "start")
 def test_an_exit_while_waiting_leaves_no_key(make, nodes):
     occupy(nodes)
-    party = make(exit_drain_ms=5000, ttl_ms=25000)
+    party = make(ttl_ms=25000)
     assert party.lock().start() == "OK"
     eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     party.exit("normal")
@@ -282,7 +282,7 @@ def test_an_exit_in_mid_acquire_leaves_no_key(make, nodes, proxied):
 
 @pytest.mark.needs("exception")
 def test_an_uncaught_error_releases_what_is_held(make, nodes):
-    party = make(exit_drain_ms=5000, ttl_ms=25000)
+    party = make(ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     assert party.exit("exception") != 0
     nodes.no_keys(BEFORE_LAPSE_S)
@@ -290,7 +290,7 @@ def test_an_uncaught_error_releases_what_is_held(make, nodes):
 
 @pytest.mark.needs("exception", "body")
 def test_an_uncaught_error_in_a_body_releases_its_lock(make, nodes):
-    party = make(exit_drain_ms=5000, ttl_ms=25000)
+    party = make(ttl_ms=25000)
     lock = party.lock()
     assert lock.body() == "OK"
     assert party.exit("exception") != 0
