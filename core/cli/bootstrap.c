@@ -23,7 +23,7 @@ static char *words_of(redlock_client *client, int node)
   size_t size = (size_t)(length < 0 ? 0 : length) + 1;
   char *words = must(calloc(1, size));
   redlock_client_bootstrap_words(client, node, words, size);
-  return words;
+  return one_line(words);
 }
 
 /* ---- the question ---- */

@@ -208,6 +208,7 @@ const char *nearest(const char *word, const char *const *words);
 /* text.c */
 void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+char *one_line(char *text); /* as it may be printed, whatever bytes a user or a server gave: changed in place */
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 enum { WORDS_MS = 1000 };
 bool takes_words(int patience_ms);        /* whether standard error takes a line without blocking */

@@ -203,6 +203,8 @@ static int say_what_is_missing(const struct list *list, int status)
   int nodes = redlock_client_node_count(list->session->client);
   if (scan->is_cut)
     fail(0, "there are more than %d: --limit N lists more, or give a longer PREFIX", list->scan.limit);
+  if (status == REDLOCK_OK && list->count == 0 && !list->session->args->json)
+    fail(0, *scan->prefix != '\0' ? "no lock is held whose name begins with %s" : "no lock is held", scan->prefix);
   if (status == REDLOCK_OK)
     return 0;
   const char *advice = scan->forbidden > 0 ? "; its user needs +scan and +getrange" : "";

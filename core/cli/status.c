@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire.h"
+
 static const char *state_of(int vote)
 {
   switch (vote) {
@@ -43,7 +45,8 @@ static void print_node(const struct session *session, int node, int width)
   char *ttl = ttl_words(answer_ttl_ms(session->lock, node));
   bool told = node_told(session->lock, node);
   char *why = told ? format("%s", "") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
-  printf("%-*s  %-12s  %-*s  %11s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "", why);
+  printf("%-*s  %-12s  %-*s  %11s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "",
+         one_line(why));
   free(name);
   free(token);
   free(ttl);
@@ -326,6 +329,13 @@ static int look_at(const struct args *args)
   return session_close(&session, code);
 }
 
+static void print_heading(const char *resource, bool is_first)
+{
+  char *name = wire_escaped(resource, strlen(resource));
+  printf("%s%s\n", is_first ? "" : "\n", name);
+  free(name);
+}
+
 /* Each by itself: the exit status is that of the first that is not free, or is unknown. */
 static int status(const struct args *args)
 {
@@ -335,7 +345,7 @@ static int status(const struct args *args)
   for (int i = 0; i <= args->more_count; i++) {
     one.resource = i == 0 ? args->resource : args->more[i - 1];
     if (args->more_count > 0 && !args->json && !args->quiet && !args->metrics)
-      printf("%s%s\n", i == 0 ? "" : "\n", one.resource);
+      print_heading(one.resource, i == 0);
     int found = look_at(&one);
     code = code != 0 ? code : found;
   }

@@ -52,8 +52,15 @@ bool takes_words(int patience_ms)
   return poll(&error, 1, patience_ms) != 0;
 }
 
-/* Always one line, whatever bytes the user passed. A line that nobody reads is dropped: there is a lock to look after.
- */
+char *one_line(char *text)
+{
+  for (char *at = text; *at != '\0'; at++)
+    if ((unsigned char)*at < ' ' || *at == 0x7f)
+      *at = '?';
+  return text;
+}
+
+/* A line that nobody reads is dropped: there is a lock to look after. */
 int fail(int exit_code, const char *pattern, ...)
 {
   va_list values;
@@ -61,11 +68,8 @@ int fail(int exit_code, const char *pattern, ...)
   char *text = NULL;
   int length = vasprintf(&text, pattern, values);
   va_end(values);
-  for (int i = 0; i < length; i++)
-    if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-      text[i] = '?';
   if (takes_words(WORDS_MS))
-    fprintf(stderr, "redlock: %s\n", length < 0 ? "out of memory" : text);
+    fprintf(stderr, "redlock: %s\n", length < 0 ? "out of memory" : one_line(text));
   if (length >= 0 && exit_code != 0)
     note_failure(exit_code, text);
   else if (length >= 0)

@@ -114,6 +114,14 @@ def test_ls_lists_more_keys_than_one_round_has(redlock, nodes):
     assert len(listed) == 1500 and listed["job:1500"].strip().startswith("5 of 5")
 
 
+def test_ls_says_that_nothing_is_held(redlock):
+    done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "redlock: no lock is held whose name begins with orders:\n"
+    done, answer = redlock.json("ls", "orders:")
+    assert (answer["locks"], done.stderr) == ([], "")
+
+
 def test_names_do_not_reach_the_terminal_as_commands(redlock, nodes):
     for node in nodes:
         node.command("SET", b"a\x1b[31m\xff", TOKEN, "PX", 20000)
@@ -121,6 +129,8 @@ def test_names_do_not_reach_the_terminal_as_commands(redlock, nodes):
     assert r"a\x1b[31m\xff" in done.stdout
     assert json.loads(redlock("ls", *GENEROUS_TIMEOUTS, "--json",
                               "a").stdout)["locks"][0]["resource_hex"] == "611b5b33316dff"
+    done = redlock("status", *GENEROUS_TIMEOUTS, b"a\x1b[31m\xff", "two\nlines")
+    assert r"a\x1b[31m\xff" in done.stdout.splitlines() and r"two\x0alines" in done.stdout.splitlines()
 
 
 def test_ls_says_which_nodes_were_not_scanned(redlock, nodes):
