@@ -77,7 +77,7 @@ int help_overview(void)
       "TOPIC` "
       "an option, those for tls or wait, a reason that doctor names, or the ACL (acl); `redlock -V` the version, `man "
       "redlock` the rest.");
-  return 0;
+  return flush_answer(false);
 }
 
 /* ---- the options of a command ---- */

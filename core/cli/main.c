@@ -70,8 +70,8 @@ static int execute(const struct command *command, int argc, char **argv)
   struct args args;
   bool done;
   int code = args_parse(&args, command, argc, argv, &done);
-  if (code == 0 && !done)
-    code = run(&args);
+  if (code == 0)
+    code = done ? flush_answer(false) : run(&args);
   args_free(&args);
   return wants_json(argc, argv) ? report_refusal(code) : code;
 }
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
   if (is_among(first, (const char *[]){"--help", "-h", "help", NULL}))
     return argc > 2 ? help_of(argv[2]) : help_overview();
   if (is_among(first, (const char *[]){"--version", "-V", "version", NULL}))
-    return printf("redlock %s\n", redlock_version()) < 0;
+    return flush_answer(printf("redlock %s\n", redlock_version()) < 0);
   const struct command *command = command_named(first);
   if (command != NULL)
     return execute(command, argc - 2, argv + 2);

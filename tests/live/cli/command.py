@@ -33,9 +33,16 @@ class Command:
         self.env = dict(os.environ, REDLOCK_NODES=nodes_env, REDLOCK_CONFIG=str(SETTINGS))
         self.started = []
 
-    def start(self, *args, stdin=subprocess.DEVNULL, **popen):
+    def start(self, *args, **popen):
+        return self._start([BIN, *args], **popen)
+
+    def start_in_shell(self, script, *args):
+        """"$0" is the command, "$@" what follows it."""
+        return self._start(["sh", "-c", script, BIN, *args])
+
+    def _start(self, argv, stdin=subprocess.DEVNULL, **popen):
         popen.setdefault("env", self.env)
-        process = subprocess.Popen([BIN, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
+        process = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
         self.started.append(process)
         return process
 

@@ -1,10 +1,11 @@
 """The command where the system gives it too little."""
+import re
 import resource
 import subprocess
 
 import pytest
 
-from command import INTERNAL, USAGE, finish
+from command import GENEROUS_TIMEOUTS, INTERNAL, USAGE, finish
 from guarding import REPLACE, bootstrapped
 
 
@@ -40,6 +41,18 @@ def test_a_ttl_that_is_given_is_refused_above_it(redlock, nodes):
     redlock.env["REDLOCK_NODES"] += "?max_ttl=8s"
     done = redlock("run", "--ttl", "9s", "x", "--", "true")
     assert done.returncode == USAGE and "--ttl 9s is above --max-ttl, 8s" in done.stderr
+
+
+@pytest.mark.parametrize("args", [("--help",), ("help", "run"), ("help", "acl"), ("run", "--help-all"), ("--version",),
+                                  ("status", "x"), ("status", "--metrics", "x"), ("ls", "x"), ("doctor",),
+                                  ("bench", "--for", "10ms", *GENEROUS_TIMEOUTS), ("bootstrap",),
+                                  ("release", "--json", "x", "0" * 40)])
+def test_an_answer_that_cannot_be_written_is_a_failure(redlock, nodes, args):
+    nodes[0].set("x:1", "0" * 40)
+    for redirection in ">/dev/full", ">&-":
+        done = finish(redlock.start_in_shell(f'exec "$0" "$@" {redirection}', *args))
+        assert done.returncode == INTERNAL
+        assert re.search(r"^redlock: the answer cannot be written: [A-Z].*$", done.stderr, re.M), done.stderr
 
 
 SHIM = """#include <errno.h>
