@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "redlock.h"
 
@@ -121,6 +122,7 @@ struct args {
   bool metrics;
   bool quiet;
   bool verbose;
+  bool listens; /* lead: no CMD is given, and nobody stands for leader */
   bool force;   /* no TOKEN is given: whoever holds the lock is meant */
   void *parser; /* owns the texts */
 };
@@ -198,9 +200,10 @@ int config_read(struct args *args);
 enum { TOKEN_SHOWN = 8 };
 
 /* duration.c */
-int64_t duration_parse(const char *text); /* ms; -1 "forever"; -2 not a duration */
-char *duration_text(int64_t ms);          /* "10s", "1500ms"; free it */
-char *duration_words(int64_t ms);         /* "9.8 s", "24 h 14 min", for people; free it */
+int64_t duration_parse(const char *text);           /* ms; -1 "forever"; -2 not a duration */
+char *duration_text(int64_t ms);                    /* "10s", "1500ms"; free it */
+char *duration_words(int64_t ms);                   /* "9.8 s", "24 h 14 min", for people; free it */
+char *time_words(const char *pattern, time_t when); /* as strftime, local; free it */
 
 /* nearest.c: the word of a list most like `word`, NULL if none is close. */
 const char *nearest(const char *word, const char *const *words);
@@ -217,7 +220,7 @@ int fail_errno(const char *what);         /* EXIT_INTERNAL */
 const char *failure_words(int exit_code); /* the last that fail() said with this code; NULL if there is none */
 char *client_message(redlock_client *client);
 char *client_message_parts(redlock_client *client);
-char *client_description(redlock_client *client);
+json_t *client_description(redlock_client *client); /* json_decref it */
 char *client_option(redlock_client *client, const char *option);
 int print_metrics(redlock_client *client); /* of its nodes, now: 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
@@ -231,11 +234,12 @@ char *node_answer(redlock_lock *lock, int node, int field);
 /* session.c */
 int session_open(struct session *session, const struct args *args);
 int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
-void session_poll(struct session *session, int limit_ms); /* waits until something happens and handles it */
-int session_signal(struct session *session);              /* the next that arrived, 0 if none */
-void session_settle(struct session *session);             /* lets slower nodes catch up */
-void session_settle_first(struct session *session);       /* the same in half of the time, before another operation */
-int session_acquire(struct session *session);             /* the same, reported with --verbose */
+void session_poll(struct session *session, int limit_ms);    /* waits until something happens and handles it */
+void session_pause(struct session *session, int64_t end_ms); /* until then, or a signal */
+int session_signal(struct session *session);                 /* the next that arrived, 0 if none */
+void session_settle(struct session *session);                /* lets slower nodes catch up */
+void session_settle_first(struct session *session); /* the same in half of the time, before another operation */
+int session_acquire(struct session *session);       /* the same, reported with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
 int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms); /* CANCELLED after that */
 int session_inspect_all(struct session *session, redlock_lock *const *locks, int count);   /* OK: each has its status */
@@ -265,6 +269,7 @@ int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknow
 char *quarantine_words(struct session *session);
 
 /* holder.c: who holds the lock, from the answers to an inspect */
+bool is_answer(int status);                   /* of an inspect: the nodes were asked */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
 json_t *holder_client(redlock_lock *lock);       /* as redlock_lock_held_by; NULL if not known */
@@ -321,6 +326,9 @@ extern const struct flag force_flag, force_yes_flag;
 int force_check(const struct args *args);
 int force_release(struct session *session);
 
-const char *verdict_name(int verdict); /* status.c: "held" */
+/* status.c: what an inspect has found */
+const char *verdict_name(int verdict); /* "held" */
+char *verdict_words(const struct session *session, int verdict);
+json_t *status_json(const struct session *session, int status, int verdict);
 
 #endif

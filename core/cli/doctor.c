@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LONG_ADVICE = 90, WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
@@ -58,14 +57,6 @@ static bool has(const json_t *node, const char *field)
   return *json_string_value(json_object_get(node, field)) != '\0';
 }
 
-static json_t *described(const struct session *session)
-{
-  char *text = client_description(session->client);
-  json_t *report = must(json_loads(text, 0, NULL));
-  free(text);
-  return report;
-}
-
 /* Takes over the probe's findings about the nodes that were asked. The others are reconnecting; the earlier findings
  * about them say more. */
 static void keep_nodes_that_were_ready(json_t *report, json_t *probed)
@@ -88,17 +79,15 @@ static void keep_nodes_that_were_ready(json_t *report, json_t *probed)
 static json_t *examine(struct session *session, bool writes, int *code)
 {
   int status = session_inspect(session, session->lock);
-  bool asked = status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
-               status == REDLOCK_REFUSED_CONFIG;
-  if (!asked) {
+  if (!is_answer(status)) {
     *code = report_failure(session, status);
     return NULL;
   }
-  json_t *report = described(session);
+  json_t *report = client_description(session->client);
   if (!writes)
     return report;
   probe(session);
-  keep_nodes_that_were_ready(report, described(session));
+  keep_nodes_that_were_ready(report, client_description(session->client));
   if (session->caught == 0)
     return report;
   json_decref(report);
@@ -414,12 +403,9 @@ static int rows_of(const char *text, int width)
 /* A file of many tables says when each was made. */
 static void print_time(const char *last)
 {
-  char text[32];
-  time_t now = time(NULL);
-  struct tm local;
-  localtime_r(&now, &local);
-  strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  printf("%s%s\n", last != NULL ? "\n" : "", text);
+  char *now = time_words("%Y-%m-%d %H:%M:%S", time(NULL));
+  printf("%s%s\n", last != NULL ? "\n" : "", now);
+  free(now);
 }
 
 /* Moves to where the last table began, if that is still on the screen; else to its top. */
@@ -467,14 +453,6 @@ static int print(const struct session *session, const json_t *report, char **las
   return flush_answer(false);
 }
 
-static void pause_for(struct session *session, int64_t end_ms)
-{
-  for (int64_t now = now_ms(); session->caught == 0 && now < end_ms; now = now_ms()) {
-    session_poll(session, (int)(end_ms - now));
-    session->caught = session_signal(session);
-  }
-}
-
 /* Until a signal comes, with --watch. */
 static int doctor(struct session *session)
 {
@@ -504,7 +482,7 @@ static int doctor(struct session *session)
     failed = print(session, report, &last);
     json_decref(report);
     if (watches && !failed)
-      pause_for(session, begun_ms + WATCH_MS);
+      session_pause(session, begun_ms + WATCH_MS);
   } while (watches && !failed && session->caught == 0);
   json_decref(addresses);
   json_decref(kinds);

@@ -1,4 +1,4 @@
-/* duration.c - 500ms, 30s, 2m, 1h. */
+/* duration.c - 500ms, 30s, 2m, 1h; and times of day. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -77,4 +77,13 @@ char *duration_words(int64_t ms)
     return format("%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
   return min < 120 ? format("%" PRId64 " min %" PRId64 " s", min, s % 60)
                    : format("%" PRId64 " h %" PRId64 " min", min / 60, min % 60);
+}
+
+char *time_words(const char *pattern, time_t when)
+{
+  char words[32] = "";
+  struct tm local;
+  if (localtime_r(&when, &local) != NULL)
+    strftime(words, sizeof words, pattern, &local);
+  return format("%s", words);
 }

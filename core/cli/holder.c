@@ -18,6 +18,12 @@ bool node_has_key(redlock_lock *lock, int node)
   return vote == REDLOCK_OK || vote == REDLOCK_BUSY;
 }
 
+bool is_answer(int status)
+{
+  return status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
+         status == REDLOCK_REFUSED_CONFIG;
+}
+
 /* Nodes on which the key has this value. */
 static int count_of(redlock_client *client, redlock_lock *lock, const char *token)
 {

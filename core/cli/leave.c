@@ -2,7 +2,6 @@
 #include "cli.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* Can the node still have the key? */
 static bool has_kept_it(redlock_lock *lock, int node)
@@ -13,13 +12,9 @@ static bool has_kept_it(redlock_lock *lock, int node)
 
 static char *end_words(int64_t in_ms)
 {
-  time_t end = time(NULL) + (time_t)((in_ms + 999) / 1000);
-  struct tm local;
-  char clock[16] = "";
-  if (localtime_r(&end, &local) != NULL)
-    strftime(clock, sizeof clock, "%H:%M:%S", &local);
-  char *within = duration_text(in_ms);
+  char *within = duration_text(in_ms), *clock = time_words("%H:%M:%S", time(NULL) + (time_t)((in_ms + 999) / 1000));
   char *words = format("it expires there within %s, at %s", within, clock);
+  free(clock);
   free(within);
   return words;
 }

@@ -5,11 +5,9 @@
 
 static json_t *described_nodes(struct session *session)
 {
-  char *text = client_description(session->client);
-  json_t *description = json_loads(text, 0, NULL);
+  json_t *description = client_description(session->client);
   json_t *nodes = json_incref(json_object_get(description, "nodes"));
   json_decref(description);
-  free(text);
   return nodes;
 }
 

@@ -185,14 +185,6 @@ static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *ke
   return goes_on;
 }
 
-static void take_a_break(struct session *session)
-{
-  for (int64_t end_ms = now_ms() + PAUSE_MS, now; session->caught == 0 && (now = now_ms()) < end_ms;) {
-    session_poll(session, (int)(end_ms - now));
-    session->caught = session_signal(session);
-  }
-}
-
 /* One round; the cursor is "0" behind the last one. */
 static bool scan_round(struct scan *scan, struct wire *wire, char cursor[32], char **why)
 {
@@ -223,7 +215,7 @@ static bool scan_node(struct scan *scan, struct wires *wires, int node, char **w
     goes_on = scan_round(scan, wire, cursor, why);
     if (strcmp(cursor, "0") == 0 || scan->is_cut)
       break;
-    take_a_break(scan->session);
+    session_pause(scan->session, now_ms() + PAUSE_MS);
     goes_on = goes_on && scan->session->caught == 0;
   }
   wire_close(wire);

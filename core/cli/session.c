@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Synchronous fault signals cannot be handled through signalfd. SIGABRT can: abort() unblocks it. */
@@ -151,6 +150,14 @@ void session_poll(struct session *session, int limit_ms)
   uint64_t tag;
   while (redlock_client_next(session->client, &tag) == 1)
     continue;
+}
+
+void session_pause(struct session *session, int64_t end_ms)
+{
+  for (int64_t now = now_ms(); session->caught == 0 && now < end_ms; now = now_ms()) {
+    session_poll(session, (int)(end_ms - now));
+    session->caught = session_signal(session);
+  }
 }
 
 int64_t session_option_ms(const struct session *session, const char *option)

@@ -82,7 +82,7 @@ const char *verdict_name(int verdict)
   return verdict >= 0 && verdict < (int)(sizeof names / sizeof *names) ? names[verdict] : "unknown";
 }
 
-static char *verdict_words(const struct session *session, int verdict)
+char *verdict_words(const struct session *session, int verdict)
 {
   int nodes = redlock_client_node_count(session->client), told = 0, keys = 0;
   for (int i = 0; i < nodes; i++) {
@@ -100,7 +100,7 @@ static char *verdict_words(const struct session *session, int verdict)
   return format("%d of %d nodes answered, %d have no key", told, nodes, told - keys);
 }
 
-static json_t *status_json(const struct session *session, int status, int verdict)
+json_t *status_json(const struct session *session, int status, int verdict)
 {
   json_t *report = report_json(session, status);
   json_object_set_new(report, "verdict", json_string(verdict_name(verdict)));
@@ -211,12 +211,6 @@ static int print_status(const struct session *session, int status)
 static int quiet_code(int verdict)
 {
   return verdict == REDLOCK_VERDICT_FREE ? 0 : has_holder(verdict) ? EXIT_BUSY : EXIT_UNAVAILABLE;
-}
-
-static bool is_answer(int status)
-{
-  return status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
-         status == REDLOCK_REFUSED_CONFIG;
 }
 
 /* ---- permits, one by one ---- */

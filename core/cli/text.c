@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 void *must(void *allocated)
@@ -126,12 +125,14 @@ char *client_message_parts(redlock_client *client)
   return read_client(client, redlock_client_message_parts);
 }
 
-char *client_description(redlock_client *client)
+json_t *client_description(redlock_client *client)
 {
   size_t size = (size_t)redlock_client_describe(client, NULL, 0) + 256; /* its numbers may grow meanwhile */
   char *text = must(calloc(1, size));
   redlock_client_describe(client, text, size);
-  return text;
+  json_t *description = must(json_loads(text, 0, NULL));
+  free(text);
+  return description;
 }
 
 /* The library writes OpenMetrics. In the older text format, which textfile collectors read, the family of a counter is
