@@ -375,7 +375,7 @@ static const struct flag for_flag =
 static const struct flag threads_flag =
     FLAG_COUNT("threads", &threads, 10000, "number of threads, each with blocking calls (default 1)");
 static const struct flag in_flight_flag =
-    FLAG_COUNT("in-flight", &in_flight, 10000, "keep so many operations in flight, from one thread");
+    FLAG_COUNT("in-flight", &in_flight, 10000, "keep N operations in flight, from one thread");
 static const struct flag resources_flag =
     FLAG_COUNT("resources", &resources, 10000, "number of resources; fewer: contention (default: one for each worker)");
 

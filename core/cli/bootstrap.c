@@ -277,8 +277,8 @@ static const struct flag new_flag =
             "for deployment scripts: register the nodes if all answer and none has a marker; asks nothing");
 static const struct flag yes_flag = FLAG_TO(
     "yes", 'y', NULL, flag_switch, &is_agreed,
-    "do not ask: no lock is live (--replace: its questions). For people: a script that restarts servers undoes the "
-    "guard with it");
+    "do not ask: assert that no lock is live, or with --replace what it asks; a script must not use it, since it "
+    "undoes the guard of servers that were restarted");
 static const struct flag replace_flag = FLAG_TO(
     "replace", 0, NULL, flag_switch, &replaces,
     "rewrite markers with another --max-ttl, or of another list of nodes, and leave new and quarantined nodes alone");

@@ -239,7 +239,7 @@ static int ls(struct session *session)
   return code;
 }
 
-static const struct flag limit_flag = FLAG_COUNT("limit", &limit, 100000, "list at most so many locks (default 1000)");
+static const struct flag limit_flag = FLAG_COUNT("limit", &limit, 100000, "list at most N locks (default 1000)");
 
 const struct command ls_command = {
     OVERVIEW("ls", "Look", "list held locks whose names begin alike", "[OPTION...] [PREFIX]"),

@@ -410,10 +410,10 @@ static int stand_for_leader(const struct args *args)
   return run_or_lead(args, true);
 }
 
-static const struct flag keep_flag = FLAG_TO(
-    "keep", 0, "DURATION", flag_duration, &keep_ms,
-    "keep the lock for so long in all, if CMD succeeds; so nobody runs CMD again meanwhile, and --wait defaults to "
-    "half of it at most");
+static const struct flag keep_flag =
+    FLAG_TO("keep", 0, "DURATION", flag_duration, &keep_ms,
+            "if CMD succeeds, release this long after acquiring; so nobody runs CMD again meanwhile, and "
+            "--wait defaults to half of it at most");
 static const struct flag kill_flag =
     FLAG_TO("kill-after", 'k', "DURATION", flag_duration, &kill_after_ms,
             "from SIGTERM to SIGKILL after a loss; both go to CMD's process group (default 5s)");
@@ -423,7 +423,7 @@ const struct command run_command = {
     .help =
         "Acquires the lock, of several RESOURCEs all or none, renews it while CMD runs and ends CMD's process group "
         "if it is lost.\n"
-        "CMD has REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_FENCE in its environment.\n"
+        "CMD has REDLOCK_RESOURCE and _TOKEN, with --fence _FENCE, with --permits _SLOT.\n"
         "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse, 76 it was lost, 126 or "
         "127 CMD cannot be run, 64 usage, 70 internal.",
     .purposes = KIND | GRANT | WAIT | LEASE | HOLD,

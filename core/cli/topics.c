@@ -28,9 +28,8 @@ static void print_option(int index)
 }
 
 /* All whose name or purpose this is. */
-static bool print_options(const char *topic)
+static bool print_options(const char *topic, bool is_any)
 {
-  bool is_any = false;
   for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME) != NULL; i++) {
     if (!is_named(i, topic) && !option_is(i, REDLOCK_OPTION_PURPOSE, topic))
       continue;
@@ -66,6 +65,6 @@ bool help_topic(const char *topic)
     kinds_print_rights();
     return true;
   }
-  bool is_reason = print_reason(topic), is_option = print_options(topic); /* "tls" is both */
-  return is_reason || is_option;
+  bool is_reason = print_reason(topic);
+  return print_options(topic, is_reason) || is_reason; /* "tls" is both */
 }
