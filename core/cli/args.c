@@ -162,6 +162,8 @@ static int read_job(struct args *args, const struct parser *parser)
   }
   if (args->resource == NULL)
     return refuse_missing(args, parser, "RESOURCE");
+  if (args->listens)
+    return job == NULL ? 0 : fail(EXIT_USAGE, "--listen runs no CMD; usage: %s --listen RESOURCE", parser->name);
   if (job == NULL)
     return refuse_missing(args, parser, "-- before CMD");
   return job[0] != NULL ? 0 : refuse_missing(args, parser, "CMD");

@@ -35,6 +35,9 @@ struct watch guard_watch(const struct session *session, pid_t group); /* until t
 void guard_tell(const struct guard *guard, struct watch watch);
 void guard_end(const struct guard *guard);
 
+/* listen.c: says who leads, until a signal comes; the exit code */
+int listen_to_leaders(const struct args *args);
+
 /* terminal.c */
 int terminal_open(void);
 bool terminal_is_ours(int tty);

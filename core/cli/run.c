@@ -407,7 +407,7 @@ static int run(const struct args *args)
 
 static int stand_for_leader(const struct args *args)
 {
-  return run_or_lead(args, true);
+  return args->listens ? listen_to_leaders(args) : run_or_lead(args, true);
 }
 
 static const struct flag keep_flag =
@@ -431,6 +431,10 @@ const struct command run_command = {
     FLAGS(&keep_flag, &kill_flag, FLAGS_OF_A_WAIT),
     .main = run};
 
+static const struct flag listen_flag = FLAG_IN_ARGS(
+    "listen", 0, listens,
+    "print a line whenever another one leads, until a signal comes; without CMD, and without standing for leader");
+
 const struct command lead_command = {
     OVERVIEW("lead", "Lock", "run a command on one host of many, as their leader",
              "[OPTION...] RESOURCE -- CMD [ARGUMENT...]"),
@@ -443,5 +447,5 @@ const struct command lead_command = {
         "usage, 70 internal.",
     .purposes = WAIT | LEASE | HOLD,
     DEFAULTS({"renew", "true"}, {"fence", "true"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"}),
-    FLAGS(&kill_flag, &quiet_flag, &verbose_flag),
+    FLAGS(&kill_flag, &listen_flag, &quiet_flag, &verbose_flag),
     .main = stand_for_leader};

@@ -1,6 +1,7 @@
 """redlock lead"""
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -8,10 +9,12 @@ import subprocess
 import pytest
 
 from command import (
+    GENEROUS_TIMEOUTS,
     LIMIT_S,
     NOT_FOUND,
     REFUSED_CONFIG,
     USAGE,
+    Command,
     all_gone,
     begun_to_wait,
     end_process,
@@ -230,8 +233,40 @@ def test_candidates_outlast_what_voters_refuse_for(redlock, nodes, refuse, mend,
     (["--keep", "5s", "scheduler", "--", "true"], "--keep"),
     (["--ttl", "5", "scheduler", "--", "true"], "--ttl 5"),
     (["--ttl", "1h", "scheduler", "--", "true"], "--ttl"),
+    (["--listen"], "RESOURCE is missing"),
+    (["--listen", "scheduler", "--", "true"], "--listen runs no CMD"),
 ])
 def test_bad_input_is_refused(redlock, words, expected):
     done = redlock("lead", *words)
     assert done.returncode == USAGE
     assert expected in done.stderr, done.stderr
+
+
+def test_who_listens_hears_of_each_leader(redlock, nodes):
+    watch = redlock.start("lead", *GENEROUS_TIMEOUTS, "--listen", "scheduler")
+    read_until(watch.stdout, " free: ")
+    for name in "worker-7", "worker-8":
+        leader = redlock.start("lead", *SHORT, "--client-name", name, "scheduler", "--", *sh(LEADS))
+        words = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d held: by %s \(pid %d on \S+\) for \S+ m?s, [0-9a-f]{8} on "
+        assert re.search(words % (name, leader.pid), read_until(watch.stdout, " left\n"), re.M)
+        term_of(leader)
+        leader.send_signal(signal.SIGTERM)
+        finish(leader)
+        read_until(watch.stdout, " free: ")
+    for node in nodes.nodes[:3]:
+        node.kill()
+    read_until(watch.stdout, " unknown: ")
+    watch.send_signal(signal.SIGTERM)
+    assert finish(watch).returncode == -signal.SIGTERM
+
+
+@pytest.mark.new_nodes
+def test_who_listens_says_so_in_json_and_registers_no_node(make_cluster):
+    cluster = make_cluster(1)
+    redlock = Command(cluster.nodes_env)
+    watch = redlock.start("lead", "--listen", "--json", "scheduler")
+    assert json.loads(read_until(watch.stdout, "\n"))["verdict"] == "free"
+    cluster[0].set("scheduler", "0" * 40)
+    assert json.loads(read_until(watch.stdout, "\n"))["holder"] == "0" * 40
+    assert cluster[0].command("KEYS", "libredlock:*") == []
+    redlock.end()
