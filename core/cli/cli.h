@@ -211,6 +211,7 @@ const char *nearest(const char *word, const char *const *words);
 /* text.c */
 void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+size_t columns_of(const char *text); /* that it takes in a terminal, as far as its characters are of one each */
 char *one_line(char *text); /* as it may be printed, whatever bytes a user or a server gave: changed in place */
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 enum { WORDS_MS = 1000 };

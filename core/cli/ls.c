@@ -126,7 +126,7 @@ static void print_row(const struct list *list, const struct found *found, int wi
   char *nodes = format("%d of %d", found->nodes, redlock_client_node_count(list->session->client));
   char *slot = slot_words(found);
   const char *token = *found->token != '\0' ? found->token : "-";
-  printf("%-*s  ", width, name);
+  printf("%s%*s  ", name, width - (int)columns_of(name), "");
   if (has_slots)
     printf("%-10s  ", slot);
   printf("%8s  %-11s  %-*.*s  %s\n", nodes, ttl, TOKEN_SHOWN, TOKEN_SHOWN, token, holder);
@@ -143,7 +143,7 @@ static int print_table(const struct list *list)
   bool has_slots = false;
   for (size_t i = 0; i < list->count; i++) {
     char *name = shown_name(list->found[i].name);
-    width = strlen(name) > width ? strlen(name) : width;
+    width = columns_of(name) > width ? columns_of(name) : width;
     has_slots = has_slots || is_permit(&list->found[i]);
     free(name);
   }
@@ -245,7 +245,7 @@ const struct command ls_command = {
     OVERVIEW("ls", "Look", "list held locks whose names begin alike", "[OPTION...] [PREFIX]"),
     .help =
         "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
-        "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node "
-        "(SCAN), with pauses; the user needs +scan.\n"
+        "Without PREFIX all behind the key prefix; if none is set, '' stands for all. Goes through all keys of every "
+        "node (SCAN), with pauses; the user needs +scan.\n"
         "Exits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
     DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}), FLAGS(&limit_flag), .run = ls};

@@ -24,15 +24,15 @@ static const struct command *command_named(const char *name)
   return *command;
 }
 
-static int refuse_command(const char *name)
+static int refuse_word(const char *what, const char *name)
 {
   const char *names[sizeof commands / sizeof commands[0]];
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     names[i] = commands[i] != NULL ? commands[i]->name : NULL;
   const char *known = nearest(name, names);
   if (known == NULL)
-    return fail(EXIT_USAGE, "there is no command '%s'; see redlock --help", name);
-  return fail(EXIT_USAGE, "there is no command '%s'; did you mean %s?", name, known);
+    return fail(EXIT_USAGE, "there is no %s '%s'; see redlock --help", what, name);
+  return fail(EXIT_USAGE, "there is no %s '%s'; did you mean %s?", what, name, known);
 }
 
 static int refuse_option(int argc, char **argv)
@@ -81,7 +81,7 @@ static int help_of(const char *name)
   const struct command *command = command_named(name);
   if (command != NULL)
     return execute(command, 1, (char *[]){"--help", NULL});
-  return help_topic(name) ? flush_answer(false) : refuse_command(name);
+  return help_topic(name) ? flush_answer(false) : refuse_word("command or topic", name);
 }
 
 static bool is_among(const char *word, const char *const *words)
@@ -116,6 +116,6 @@ int main(int argc, char **argv)
   const struct command *command = command_named(first);
   if (command != NULL)
     return execute(command, argc - 2, argv + 2);
-  int code = *first == '-' ? refuse_option(argc, argv) : refuse_command(first);
+  int code = *first == '-' ? refuse_option(argc, argv) : refuse_word("command", first);
   return wants_json(argc - 1, argv + 1) ? report_refusal(code) : code;
 }

@@ -267,10 +267,10 @@ int scan_run(struct scan *scan, struct session *session)
   const char *prefix = session->args->prefix != NULL ? session->args->prefix : "";
   scan->prefix = format("%s", prefix);
   scan->own_keys = format("%slibredlock:", key_prefix);
-  bool is_all = *prefix == '\0' && *key_prefix == '\0';
+  bool is_all = session->args->prefix == NULL && *key_prefix == '\0';
   free(key_prefix);
   if (is_all)
-    return fail(EXIT_USAGE, "PREFIX is missing, and no --key-prefix is set; usage: redlock ls [OPTION...] PREFIX");
+    return fail(EXIT_USAGE, "PREFIX is missing, and no --key-prefix is set; redlock ls '' lists all of the nodes");
   struct wires *wires = wires_new(session);
   if (wires == NULL)
     return EXIT_INTERNAL;

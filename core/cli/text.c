@@ -51,6 +51,14 @@ bool takes_words(int patience_ms)
   return poll(&error, 1, patience_ms) != 0;
 }
 
+size_t columns_of(const char *text)
+{
+  size_t columns = 0;
+  for (; *text != '\0'; text++)
+    columns += ((unsigned char)*text & 0xc0) != 0x80;
+  return columns;
+}
+
 char *one_line(char *text)
 {
   for (char *at = text; *at != '\0'; at++)

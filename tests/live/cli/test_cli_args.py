@@ -158,7 +158,10 @@ def test_all_forms_of_help_show_the_same(redlock, form):
 
 def test_help_of_what_is_no_command_is_refused(redlock):
     done = redlock("help", "aquire")
-    assert (done.returncode, done.stderr) == (USAGE, "redlock: there is no command 'aquire'; did you mean acquire?\n")
+    words = "redlock: there is no command or topic 'aquire'; did you mean acquire?\n"
+    assert (done.returncode, done.stderr) == (USAGE, words)
+    done = redlock("help", "locks-on-mars")
+    assert done.stderr == "redlock: there is no command or topic 'locks-on-mars'; see redlock --help\n"
 
 
 def test_help_has_each_option_and_each_reason(redlock):

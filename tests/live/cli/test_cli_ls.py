@@ -91,7 +91,10 @@ def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
     assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "--key-prefix", "lock:", "ord"))) == ["orders:42"]
     done = redlock("ls")
     assert done.returncode == USAGE
-    assert "PREFIX is missing, and no --key-prefix is set" in done.stderr
+    assert "PREFIX is missing, and no --key-prefix is set; redlock ls '' lists all of the nodes" in done.stderr
+    redlock.acquire("orders:42", "--ttl", "20s")
+    redlock.acquire("invoices", "--ttl", "20s")
+    assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, ""))) == ["invoices", "lock:orders:42", "orders:42"]
 
 
 def test_ls_lists_up_to_a_limit_and_says_so(redlock, nodes):
@@ -112,6 +115,13 @@ def test_ls_lists_more_keys_than_one_round_has(redlock, nodes):
         node.command("EVAL", "for i = 1, 1500 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 20000) end", 0, TOKEN)
     listed = rows(redlock("ls", *GENEROUS_TIMEOUTS, "--limit", "2000", "job:"))
     assert len(listed) == 1500 and listed["job:1500"].strip().startswith("5 of 5")
+
+
+def test_columns_of_names_in_all_alphabets_are_in_line(redlock, nodes):
+    for name in "job:a", "job:größe", "job:задача":
+        nodes[0].set(name.encode(), TOKEN)
+    head, *lines = redlock("ls", *GENEROUS_TIMEOUTS, "job:").stdout.splitlines()
+    assert {line.index("  1 of 5  ") for line in lines} == {head.index("   NODES  ")} and len(lines) == 3, lines
 
 
 def test_ls_says_that_nothing_is_held(redlock):
