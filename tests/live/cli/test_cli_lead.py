@@ -266,7 +266,8 @@ def test_who_listens_says_so_in_json_and_registers_no_node(make_cluster):
     redlock = Command(cluster.nodes_env)
     watch = redlock.start("lead", "--listen", "--json", "scheduler")
     assert json.loads(read_until(watch.stdout, "\n"))["verdict"] == "free"
-    cluster[0].set("scheduler", "0" * 40)
-    assert json.loads(read_until(watch.stdout, "\n"))["holder"] == "0" * 40
+    for token in "0" * 40, "1" * 40:
+        cluster[0].set("scheduler", token)
+        assert json.loads(read_until(watch.stdout, "\n"))["holder"] == token
     assert cluster[0].command("KEYS", "libredlock:*") == []
     redlock.end()
