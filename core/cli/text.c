@@ -59,11 +59,18 @@ size_t columns_of(const char *text)
   return columns;
 }
 
+/* How many bytes a character takes that a terminal may obey, U+0080 to U+009f among them; 0 if it is none. */
+static size_t control_size(const char *at)
+{
+  if (at[0] == '\xc2' && (at[1] & 0xe0) == 0x80)
+    return 2;
+  return (unsigned char)*at < ' ' || *at == 0x7f;
+}
+
 char *one_line(char *text)
 {
   for (char *at = text; *at != '\0'; at++)
-    if ((unsigned char)*at < ' ' || *at == 0x7f)
-      *at = '?';
+    memset(at, '?', control_size(at));
   return text;
 }
 
