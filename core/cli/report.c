@@ -148,6 +148,8 @@ int flush_answer(bool failed)
 {
   if (!failed && fflush(stdout) == 0 && !ferror(stdout))
     return 0;
+  if (errno == EPIPE)
+    return 128 + SIGPIPE; /* `head` has seen enough; the signal is blocked while a lock may be held */
   return fail(EXIT_INTERNAL, "the answer cannot be written: %s", strerror(errno));
 }
 

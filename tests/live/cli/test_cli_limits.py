@@ -1,11 +1,12 @@
 """The command where the system gives it too little."""
 import re
 import resource
+import signal
 import subprocess
 
 import pytest
 
-from command import GENEROUS_TIMEOUTS, INTERNAL, USAGE, finish
+from command import GENEROUS_TIMEOUTS, INTERNAL, LIMIT_S, USAGE, finish
 from guarding import REPLACE, bootstrapped
 
 
@@ -53,6 +54,17 @@ def test_an_answer_that_cannot_be_written_is_a_failure(redlock, nodes, args):
         done = finish(redlock.start_in_shell(f'exec "$0" "$@" {redirection}', *args))
         assert done.returncode == INTERNAL
         assert re.search(r"^redlock: the answer cannot be written: [A-Z].*$", done.stderr, re.M), done.stderr
+
+
+@pytest.mark.parametrize("args", [("status", "x"), ("ls", "x"), ("doctor", "--watch"), ("help", "acl"),
+                                  ("acquire", "x")])
+def test_a_pipe_that_nobody_reads_ends_a_command_in_silence(redlock, nodes, args):
+    nodes[0].set("x:1", "0" * 40)
+    ends = redlock.start(*args)
+    ends.stdout.close()
+    assert ends.stderr.read() == b""
+    assert ends.wait(LIMIT_S) in (128 + signal.SIGPIPE, -signal.SIGPIPE)
+    assert nodes[0].get("x") is None
 
 
 SHIM = """#include <errno.h>
