@@ -10,7 +10,7 @@
 
 /* ---- layout ---- */
 
-enum { LEFT = 32, LEFT_BRIEF = 30, WIDTH_MIN = 60, WIDTH_MAX = 110 };
+enum { LEFT = 32, LEFT_BRIEF = 30, LEFT_NARROW = 8, NARROW = 60, WIDTH_MIN = 30, WIDTH_MAX = 110 };
 
 static int terminal_width(void)
 {
@@ -61,7 +61,7 @@ int help_overview(void)
   for (const struct command *const *command = commands; *command != NULL; command++) {
     if (strcmp(group, (*command)->group) != 0)
       printf("\n%s:\n", group = (*command)->group);
-    printf("  redlock %-10s %s\n", (*command)->name, (*command)->line);
+    print_wrapped((*command)->line, printf("  redlock %-10s ", (*command)->name));
   }
   puts("\nExample, on every host:\n"
        "    export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3\n"
@@ -141,7 +141,7 @@ static char *brief(const char *text, int room)
 
 static void print_flag(const struct poptOption *flag, int width, bool all)
 {
-  int left = all ? LEFT : LEFT_BRIEF;
+  int left = width < NARROW ? LEFT_NARROW : all ? LEFT : LEFT_BRIEF;
   char *words = flag_words(flag), *help = all ? format("%s", flag->descrip) : brief(flag->descrip, width - left);
   if ((int)strlen(words) + 2 > left)
     printf("%s\n%*s", words, left, "");
@@ -179,7 +179,9 @@ static void print_default_wait(const struct command *command)
   if (!option_is_for(command, "wait_ms"))
     return;
   char *wait = flag_default(command, option_named("wait_ms", strlen("wait_ms")));
-  printf("Waits up to %s for a busy lock; --wait changes that, -n makes one attempt.\n", wait);
+  char *words = format("Waits up to %s for a busy lock; --wait changes that, -n makes one attempt.", wait);
+  print_wrapped(words, 0);
+  free(words);
   free(wait);
 }
 
@@ -195,6 +197,11 @@ void help_command(const struct command *command, const struct poptOption *flags,
   print_group(flags, 0, true, all);
   for (int i = 1; i < GROUPS; i++)
     more += print_group(flags, i, all, all);
-  if (!all && more > 0)
-    printf("\n`redlock %s --help-all` lists %d more: kinds, nodes, TLS, waiting, leases.\n", command->name, more);
+  if (all || more == 0)
+    return;
+  char *words =
+      format("`redlock %s --help-all` lists %d more: kinds, nodes, TLS, waiting, leases.", command->name, more);
+  putchar('\n');
+  print_wrapped(words, 0);
+  free(words);
 }

@@ -194,3 +194,14 @@ def test_the_lock_goes_with_the_terminals_program(terminal, nodes, number):
     os.kill(program.pid, number)
     assert program.wait() == -number
     nodes.no_keys()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_help_fits_the_terminal(shell, columns):
+    shell.run(f"stty cols {columns}")
+    for name in "run", "lead", "bootstrap":
+        for form in "--help", "--help-all":
+            usage, *lines = shell.run(f"redlock {name} {form}").splitlines()
+            assert usage.startswith("Usage: ") and "Options:" in lines
+            words = [line for line in lines if not re.match(" +--?[a-z-]+(, --[a-z-]+)?$", line)]  # flags stay whole
+            assert [line for line in words if len(line) > columns] == []
