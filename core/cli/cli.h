@@ -273,6 +273,7 @@ char *quarantine_words(struct session *session);
 bool is_answer(int status);                   /* of an inspect: the nodes were asked */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
+int nodes_with_key(redlock_client *client, redlock_lock *lock, const char *token); /* this one, or with any if NULL */
 json_t *holder_client(redlock_lock *lock);       /* as redlock_lock_held_by; NULL if not known */
 void holder_ask(struct session *session);        /* names the holder for that, and for the message of a busy lock */
 char *holder_client_words(const json_t *client); /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */

@@ -24,13 +24,12 @@ bool is_answer(int status)
          status == REDLOCK_REFUSED_CONFIG;
 }
 
-/* Nodes on which the key has this value. */
-static int count_of(redlock_client *client, redlock_lock *lock, const char *token)
+int nodes_with_key(redlock_client *client, redlock_lock *lock, const char *token)
 {
   int count = 0;
   for (int i = 0; i < redlock_client_node_count(client); i++) {
     char *value = node_answer(lock, i, REDLOCK_ANSWER_TOKEN);
-    count += node_has_key(lock, i) && strcmp(value, token) == 0;
+    count += node_has_key(lock, i) && (token == NULL || strcmp(value, token) == 0);
     free(value);
   }
   return count;
@@ -48,9 +47,7 @@ static char *left_words(int64_t ms)
 
 static char *no_holder_words(redlock_client *client, redlock_lock *lock)
 {
-  int nodes = redlock_client_node_count(client), keys = 0;
-  for (int i = 0; i < nodes; i++)
-    keys += node_has_key(lock, i);
+  int nodes = redlock_client_node_count(client), keys = nodes_with_key(client, lock, NULL);
   return keys == 0 ? format("by nobody") : format("by no majority: a key on %d of %d nodes", keys, nodes);
 }
 
@@ -93,11 +90,9 @@ char *reader_words(const json_t *client)
 /* "by 3 readers, ... longest, on 5 of 5 nodes, 9 s left" */
 static char *shared_words(redlock_client *client, redlock_lock *lock)
 {
-  int count = 0, nodes = redlock_client_node_count(client);
+  int count = nodes_with_key(client, lock, NULL), nodes = redlock_client_node_count(client);
   json_t *holder = holder_client(lock);
   char *left = left_words(redlock_lock_holder_ttl_ms(lock)), *readers = reader_words(holder);
-  for (int i = 0; i < nodes; i++)
-    count += node_has_key(lock, i);
   char *words =
       format("by %s%s on %d of %d nodes, %s", readers, strchr(readers, ' ') != NULL ? "," : "", count, nodes, left);
   json_decref(holder);
@@ -119,7 +114,7 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
     return no_holder_words(client, lock);
   char *token = lock_holder(lock);
   char *left = left_words(redlock_lock_holder_ttl_ms(lock));
-  int count = count_of(client, lock, token), nodes = redlock_client_node_count(client);
+  int count = nodes_with_key(client, lock, token), nodes = redlock_client_node_count(client);
   static const char no_token[] = "a key without a token";
   const char *shown = *token != '\0' ? token : no_token;
   int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_token;

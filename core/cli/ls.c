@@ -33,11 +33,7 @@ static void note(struct list *list, redlock_lock *lock, const struct scan_name *
 {
   struct found found = {.name = name, .verdict = redlock_lock_verdict(lock), .token = lock_holder(lock)};
   bool is_held = has_holder(found.verdict);
-  for (int i = 0; i < redlock_client_node_count(list->session->client); i++) {
-    char *token = node_answer(lock, i, REDLOCK_ANSWER_TOKEN);
-    found.nodes += node_has_key(lock, i) && (found.verdict != REDLOCK_VERDICT_HELD || strcmp(token, found.token) == 0);
-    free(token);
-  }
+  found.nodes = nodes_with_key(list->session->client, lock, found.verdict == REDLOCK_VERDICT_HELD ? found.token : NULL);
   found.ttl_ms = is_held ? redlock_lock_holder_ttl_ms(lock) : 0;
   found.client = is_held ? holder_client(lock) : NULL;
   if (found.nodes == 0) {
