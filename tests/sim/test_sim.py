@@ -109,7 +109,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "waits-for-the-dead": 409,
     "guard-too-short": 233,
     "replace-ends-quarantine": 246066,
-    "plan-forgotten": 83474,
+    "plan-forgotten": 87129,
     "marker-of-anybody": 2913,
     "database-ignored": 320,
     "no-backoff": 45,
