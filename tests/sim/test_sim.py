@@ -108,7 +108,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "end-ignored": 15427,
     "waits-for-the-dead": 409,
     "guard-too-short": 233,
-    "replace-ends-quarantine": 246066,
+    "replace-ends-quarantine": 251727,
     "plan-forgotten": 87129,
     "marker-of-anybody": 2913,
     "database-ignored": 320,
