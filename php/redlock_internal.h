@@ -60,6 +60,8 @@ ZEND_EXTERN_MODULE_GLOBALS(redlock)
 
 /* redlock_options.c: values of PHP as the core wants them; false and NULL come with an exception thrown */
 bool redlock_php_is_of_client(const char *name); /* else it is a default of locks, or there is no such option */
+void redlock_php_begin_options(void);            /* once in a process, whatever its threads */
+void redlock_php_end_options(void);
 bool redlock_php_check_options(HashTable *options);
 bool redlock_php_check_defaults(redlock_client *handle, HashTable *options);
 bool redlock_php_set_client_options(redlock_client *handle, HashTable *options);

@@ -43,6 +43,7 @@ int redlock_php_startup(int type, int module_number)
 {
   ZEND_INIT_MODULE_GLOBALS(redlock, redlock_php_begin_thread, redlock_php_end_thread);
   REGISTER_INI_ENTRIES();
+  redlock_php_begin_options();
   return redlock_php_watch_forks() ? redlock_php_register_exceptions() : FAILURE;
 }
 
@@ -54,6 +55,7 @@ void redlock_php_shutdown(int type, int module_number)
 #else
   redlock_php_end_thread(&redlock_globals);
 #endif
+  redlock_php_end_options();
 }
 
 /* Flags that SWIG does not set: handles cannot be extended or serialised, and stack traces never show the nodes. */

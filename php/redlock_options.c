@@ -3,13 +3,29 @@
 
 #include "zend_smart_str.h"
 
+static HashTable rows; /* of the table of options, by name: each hold's handle is given the options of its lock */
+
+void redlock_php_begin_options(void)
+{
+  const char *name;
+  zval row;
+  zend_hash_init(&rows, 64, NULL, NULL, 1);
+  for (int i = 0; (name = redlock_option_at(i, REDLOCK_OPTION_NAME)) != NULL; i++) {
+    ZVAL_LONG(&row, i);
+    zend_hash_str_add_new(&rows, name, strlen(name), &row);
+  }
+}
+
+void redlock_php_end_options(void)
+{
+  zend_hash_destroy(&rows);
+}
+
 /* A field of the table's row; NULL: there is no such option. */
 static const char *option_field(const char *name, int field)
 {
-  for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME); i++)
-    if (strcmp(redlock_option_at(i, REDLOCK_OPTION_NAME), name) == 0)
-      return redlock_option_at(i, field);
-  return NULL;
+  zval *row = zend_hash_str_find(&rows, name, strlen(name));
+  return row ? redlock_option_at((int)Z_LVAL_P(row), field) : NULL;
 }
 
 bool redlock_php_is_of_client(const char *name)
