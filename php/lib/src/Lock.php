@@ -341,7 +341,7 @@ final class Lock implements LockInterface
             unset($this->waiting[$id]);
         }
         if ($status === \REDLOCK_OK) {
-            $hold->owner = \WeakReference::create($owner);
+            $hold->owner = $owner;
             $this->holds[$id] = $hold;
             $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
         }
@@ -349,10 +349,10 @@ final class Lock implements LockInterface
     }
 
     /** Takes off what has ended, and what its owner, who acquires an exclusive lock anew, has lost. */
-    private function tidy(object $owner): void
+    private function tidy(\WeakReference $owner): void
     {
         foreach ($this->holds as $id => $hold) {
-            if (!$this->admitsSeveral && !$hold->hasEnded() && $hold->owner->get() === $owner && $hold->isLost()) {
+            if (!$this->admitsSeveral && !$hold->hasEnded() && $hold->owner === $owner && $hold->isLost()) {
                 $hold->giveUp();
             }
             if ($hold->hasEnded() || \count($this->holds) > self::LOST_KEPT && $hold->isLost()) {
@@ -369,13 +369,13 @@ final class Lock implements LockInterface
     }
 
     /** The newest hold of an owner, the caller, or the only one if its owner has ended; null without. */
-    private function own(?object $owner = null): ?Hold
+    private function own(?\WeakReference $owner = null): ?Hold
     {
         $live = [];
         $owner ??= $this->driver->owner();
         for ($hold = \end($this->holds); $hold !== false; $hold = \prev($this->holds)) {
             if (!$hold->hasEnded()) {
-                if ($hold->owner->get() === $owner) {
+                if ($hold->owner === $owner) {
                     return $hold;
                 }
                 $live[] = $hold;
@@ -384,7 +384,7 @@ final class Lock implements LockInterface
         if (\count($live) !== 1 || !Driver::isOver($live[0]->owner->get())) {
             return null;
         }
-        $live[0]->owner = \WeakReference::create($owner);
+        $live[0]->owner = $owner;
         return $live[0];
     }
 

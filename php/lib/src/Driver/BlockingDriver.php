@@ -35,7 +35,7 @@ final class BlockingDriver extends Driver
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
-        $fibers = $this->fibers();
+        $fibers = \Fiber::getCurrent() === null ? null : $this->fibers();
         if ($fibers !== null) {
             return $fibers->run($lock, $operation, $arg);
         }
@@ -104,9 +104,6 @@ final class BlockingDriver extends Driver
     /** What the Fiber waits by, if it is in a loop. */
     private function fibers(): ?FiberDriver
     {
-        if (\Fiber::getCurrent() === null) {
-            return null;
-        }
         $isRevolt = \class_exists(EventLoop::class, false) && EventLoop::getDriver()->isRunning();
         return $this->fibers ??= $isRevolt ? new FiberDriver($this->client, $this->events, new RevoltLoop()) : null;
     }

@@ -20,15 +20,18 @@ abstract class Driver
 
     /** The owner of what is acquired outside of Fibers and coroutines. */
     private static ?\stdClass $outside = null;
+    private static ?\WeakReference $toOutside = null;
 
     public function __construct(protected readonly Native\Client $client, public readonly ?EventLog $events)
     {
     }
 
     /** The Fiber or coroutine that calls; never a number, which may come again. */
-    public function owner(): object
+    public function owner(): \WeakReference
     {
-        return \Fiber::getCurrent() ?? self::$outside ??= new \stdClass();
+        $fiber = \Fiber::getCurrent();
+        return $fiber !== null ? \WeakReference::create($fiber)
+            : self::$toOutside ??= \WeakReference::create(self::$outside = new \stdClass());
     }
 
     /** Whether a Fiber or a coroutine has ended. */

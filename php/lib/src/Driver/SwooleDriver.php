@@ -27,9 +27,9 @@ final class SwooleDriver extends SuspendingDriver
             : parent::run($lock, $operation, $arg);
     }
 
-    public function owner(): object
+    public function owner(): \WeakReference
     {
-        return Coroutine::getCid() > 0 ? Coroutine::getContext() : parent::owner();
+        return Coroutine::getCid() > 0 ? \WeakReference::create(Coroutine::getContext()) : parent::owner();
     }
 
     protected function waiter(): mixed

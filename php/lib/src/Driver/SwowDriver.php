@@ -14,9 +14,9 @@ final class SwowDriver extends SuspendingDriver
 
     private bool $looks = false;
 
-    public function owner(): object
+    public function owner(): \WeakReference
     {
-        return Coroutine::getCurrent();
+        return \WeakReference::create(Coroutine::getCurrent());
     }
 
     protected function waiter(): mixed

@@ -27,7 +27,7 @@ final class TracedDriver extends Driver
         $this->bodySpans = new \WeakMap();
     }
 
-    public function owner(): object
+    public function owner(): \WeakReference
     {
         return $this->driver->owner();
     }

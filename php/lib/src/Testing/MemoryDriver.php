@@ -21,9 +21,10 @@ final class MemoryDriver extends Driver
         $this->handles = new \WeakMap();
     }
 
-    public function owner(): object
+    public function owner(): \WeakReference
     {
-        return \extension_loaded('swoole') && Coroutine::getCid() > 0 ? Coroutine::getContext() : parent::owner();
+        return \extension_loaded('swoole') && Coroutine::getCid() > 0
+            ? \WeakReference::create(Coroutine::getContext()) : parent::owner();
     }
 
     public function handle(string $resource, array $options): Handle
