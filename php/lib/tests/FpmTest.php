@@ -44,15 +44,12 @@ final class FpmTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testWhatARequestHoldsEndsWithIt(): void
+    /** @dataProvider \Redlock\Tests\ProcessTest::endings */
+    public function testWhatARequestHoldsEndsWithIt(string $ending): void
     {
-        $server = $this->serve(1);
-        $this->assertSame('held',
-            $server->request($this->connect() . '$lock = $client->lock("request"); $lock->acquire(); echo "held";'));
-        $this->assertNothingIsLeft();
-        $this->assertStringStartsWith('held',
-            $server->request($this->connect()
-                . '$GLOBALS["l"] = $client->lock("request"); $GLOBALS["l"]->acquire(0); echo "held"; nothing();'));
+        $output = $this->serve(1)->request($this->connect()
+            . '$l = $client->lock("exit")->acquire(); echo "held"; @ob_end_flush(); flush(); ' . $ending);
+        $this->assertStringStartsWith('held', (string) $output);
         $this->assertNothingIsLeft();
     }
 
