@@ -31,6 +31,7 @@ class Option(NamedTuple):
     range: str
     of_locks: bool
     range_parts: str
+    default: str
 
     @property
     def allowed(self) -> str:
@@ -51,10 +52,10 @@ class Option(NamedTuple):
 def _table() -> Iterable[Option]:
     index = 0
     while lib.redlock_option_at(index, lib.REDLOCK_OPTION_NAME) != ffi.NULL:
-        name, kind, unit, allowed, scope, parts = (string(lib.redlock_option_at(index, field)) for field in _FIELDS)
+        name, kind, unit, allowed, scope, *more = (string(lib.redlock_option_at(index, field)) for field in _FIELDS)
         keyword = name[: -len("_ms")] if unit == "ms" else name
         if keyword not in _OF_NO_LOCK:
-            yield Option(keyword, name, kind, unit == "ms", allowed, scope == "both", parts)
+            yield Option(keyword, name, kind, unit == "ms", allowed, scope == "both", *more)
         index += 1
 
 
@@ -68,6 +69,7 @@ _FIELDS = (
     lib.REDLOCK_OPTION_RANGE,
     lib.REDLOCK_OPTION_SCOPE,
     lib.REDLOCK_OPTION_RANGE_PARTS,
+    lib.REDLOCK_OPTION_DEFAULT,
 )
 
 OPTIONS: dict[str, Option] = {option.keyword: option for option in _table()}
@@ -115,68 +117,35 @@ def contradiction(parts: str) -> str:
     return f"{words}{way_out}"
 
 
-_USE_TTL = "use ttl=, how long the lease lives without an extension"
-_USE_WAIT = "use wait=, how long to wait for a busy lock"
-_USE_RETRY_COUNT = "use retry_count=, attempts after the first one"
-_USE_RETRY_DELAY = "use retry_delay=, the longest pause between two attempts"
-_USE_NODES = "the nodes are the first argument of Client(), as URLs: redis://user:password@host:port/database"
-_USE_ADOPT = "a token is made for each hold; client.adopt(resource, token) takes over one that detach() gave"
-
 # What other libraries call it: redis-py, python-redis-lock, sherlock, pottery, redlock-py, redlock-ng, aioredlock.
-FOREIGN = {
-    "timeout": f"{_USE_TTL}, or wait=, how long to wait for a busy lock",
-    "timeout_ms": f"{_USE_TTL}, or wait=, how long to wait for a busy lock; both in seconds",
-    "auto_release_time": _USE_TTL,
-    "expire": _USE_TTL,
-    "expiry": _USE_TTL,
-    "expires": _USE_TTL,
-    "lease": _USE_TTL,
-    "lease_time": _USE_TTL,
-    "lock_ttl": _USE_TTL,
-    "lock_timeout": _USE_TTL,
-    "internal_lock_timeout": _USE_TTL,
-    "blocking": "use wait=0 for one attempt, wait=None to wait for ever",
-    "blocking_timeout": _USE_WAIT,
-    "acquire_timeout": _USE_WAIT,
-    "context_manager_blocking": "use wait=0 for one attempt, wait=None to wait for ever",
-    "context_manager_timeout": _USE_WAIT,
-    "sleep": _USE_RETRY_DELAY,
-    "retry_interval": _USE_RETRY_DELAY,
-    "retry_delay_min": _USE_RETRY_DELAY,
-    "retry_delay_max": _USE_RETRY_DELAY,
-    "retries": _USE_RETRY_COUNT,
-    "max_retries": _USE_RETRY_COUNT,
-    "retry_times": _USE_RETRY_COUNT,
-    "tries": _USE_RETRY_COUNT,
-    "count": "use permits=, or client.semaphore(resource, count)",
-    "num_extensions": "use max_extensions=",
-    "auto_release": "`with` and with_lock() release by themselves; a lease ends after ttl=",
-    "auto_renewal": "use renew=; `with` and with_lock() renew by themselves",
-    "watchdog": "use renew=; `with` and with_lock() renew by themselves",
-    "raise_on_release_error": "release() raises Lost when the lock was lost; contextlib.suppress(Lost) ignores it",
-    "raise_on_redis_errors": "NoQuorum is raised when too few nodes answer; a single node's error never is",
-    "thread_local": "a Lock may be shared by threads: its methods mean the caller's own hold",
-    "id": _USE_ADOPT,
-    "owner": _USE_ADOPT,
-    "token": _USE_ADOPT,
-    "keep": "use client.with_lock(resource, keep=); expire() sets what is left of a lease",
-    "reentrant": "use client.rlock(), whose owner is a thread or a task, or with_lock(resource, reentrant=True)",
-    "name": "the resource is the first argument of lock()",
-    "key": "the resource is the first argument of lock()",
-    "lock_name": "the resource is the first argument of lock()",
-    "namespace": "use Client(key_prefix=...)",
-    "lock_prefix": "use Client(key_prefix=...)",
-    "masters": _USE_NODES,
-    "redis": _USE_NODES,
-    "redis_client": _USE_NODES,
-    "redis_connections": _USE_NODES,
-    "connection_list": _USE_NODES,
-    "servers": _USE_NODES,
-    "host": _USE_NODES,
-    "port": _USE_NODES,
-    "db": _USE_NODES,
-    "password": _USE_NODES,
+_FOREIGN = {
+    "use ttl=, how long the lease lives without an extension": (
+        "auto_release_time expire expiry expires lease lease_time lock_ttl lock_timeout internal_lock_timeout"
+    ),
+    "use ttl=, how long the lease lives without an extension, or wait=, how long to wait for a busy lock": "timeout",
+    "use ttl=, how long the lease lives without an extension, or wait=, how long to wait for a busy lock; both in"
+    " seconds": "timeout_ms",
+    "use wait=0 for one attempt, wait=None to wait for ever": "blocking context_manager_blocking",
+    "use wait=, how long to wait for a busy lock": "blocking_timeout acquire_timeout context_manager_timeout",
+    "use retry_delay=, the longest pause between two attempts": "sleep retry_interval retry_delay_min retry_delay_max",
+    "use retry_count=, attempts after the first one": "retries max_retries retry_times tries",
+    "use permits=, or client.semaphore(resource, count)": "count",
+    "use max_extensions=": "num_extensions",
+    "`with` and with_lock() release by themselves; a lease ends after ttl=": "auto_release",
+    "use renew=; `with` and with_lock() renew by themselves": "auto_renewal watchdog",
+    "release() raises Lost when the lock was lost; contextlib.suppress(Lost) ignores it": "raise_on_release_error",
+    "NoQuorum is raised when too few nodes answer; a single node's error never is": "raise_on_redis_errors",
+    "a Lock may be shared by threads: its methods mean the caller's own hold": "thread_local",
+    "a token is made for each hold; client.adopt(resource, token) takes over one that detach() gave": "id owner token",
+    "use client.with_lock(resource, keep=); expire() sets what is left of a lease": "keep",
+    "use client.rlock(), whose owner is a thread or a task, or with_lock(resource, reentrant=True)": "reentrant",
+    "the resource is the first argument of lock()": "name key lock_name",
+    "use Client(key_prefix=...)": "namespace lock_prefix",
+    "the nodes are the first argument of Client(), as URLs: redis://user:password@host:port/database": (
+        "masters redis redis_client redis_connections connection_list servers host port db password"
+    ),
 }
+FOREIGN = {word: hint for hint, words in _FOREIGN.items() for word in words.split()}
 
 
 def unknown(function: str, keyword: str, known: Iterable[str]) -> TypeError:
@@ -264,16 +233,14 @@ _INT64_MAX = 2**63 - 1
 
 def default_of(keyword: str) -> Any:
     """What an option is unless it is given, as it would be given."""
-    index = 0
-    while string(lib.redlock_option_at(index, lib.REDLOCK_OPTION_NAME)) != OPTIONS[keyword].name:
-        index += 1
-    words = string(lib.redlock_option_at(index, lib.REDLOCK_OPTION_DEFAULT))
+    option = OPTIONS[keyword]
+    words = option.default
     if keyword == "wait" or words == "-1":
         return None
-    if OPTIONS[keyword].is_ms:
+    if option.is_ms:
         return float(words) / 1000 if words != "auto" else words
     kinds: dict[str, Any] = {"int": int, "float": float, "bool": lambda text: text == "true"}
-    return kinds.get(OPTIONS[keyword].type, str)(words)
+    return kinds.get(option.type, str)(words)
 
 
 def with_permits(count: Optional[int], options: Any) -> dict[str, Any]:
