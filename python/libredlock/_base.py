@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import RLock, allocate_lock
 from collections import deque
-from typing import Any, Iterable, Literal, Mapping, NamedTuple, NoReturn, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Literal, Mapping, NamedTuple, NoReturn, Optional, Sequence, TypeVar, Union
 from weakref import WeakValueDictionary, ref
 
 from ._core import ffi, lib
@@ -13,19 +13,14 @@ from ._errors import Closed, Holder, NoMemory, Vote, error
 from ._hold import HoldBase
 from ._native import held_by, node_names, text, votes
 from ._notify import log
-from ._options import (
-    CLIENT_KEYWORDS,
-    raise_for_client,
-    set_client,
-    set_nodes,
-    unknown,
-)
+from ._options import CLIENT_KEYWORDS, raise_for_client, set_client, set_nodes, unknown
 from ._process import this_process
 from ._surface import ClientSurface
 from .types import ClientOptions, Resources, Unpack
 
 EVENTS_KEPT = 1000
 
+AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
 Verdict = Literal["held", "free", "split", "unknown", "shared"]
 
@@ -75,7 +70,6 @@ def _kind(permits: Optional[int], slot: Optional[int]) -> dict[str, Any]:
     return {name: value for name, value in (("permits", permits), ("slot", slot)) if value is not None}
 
 
-
 _VERDICTS: dict[int, Verdict] = {
     lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
     lib.REDLOCK_VERDICT_FREE: "free",
@@ -89,19 +83,23 @@ def is_in_memory(nodes: object) -> bool:
     return (os.environ.get("REDLOCK_NODES") if nodes is None else nodes) == "memory://"
 
 
-def in_memory(name: str) -> Any:
-    """The kind of client that Client("memory://") makes, for tests of programs."""
-    from .testing import memory
-
-    return getattr(memory, name)
-
-
 class ClientBase(ClientSurface):
     """A set of nodes with the default options of its locks."""
 
     _handle: Any = ffi.NULL
     _lock_type: Any
     _nodes: Iterable[str]
+    _in_memory: str
+    """What Client("memory://") makes, for tests of programs; not where a program has a class of its own."""
+
+    def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
+        kind: Any = cls
+        if "_in_memory" in vars(cls) and is_in_memory(nodes):
+            from .testing import memory
+
+            kind = getattr(memory, cls._in_memory)
+        made: AnyClient = object.__new__(kind)
+        return made
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._mutex = RLock()  # of threads also where greenlets are: it is never held across a switch
@@ -235,6 +233,19 @@ class ClientBase(ClientSurface):
         if status:
             raise probe._error(status)
         return sum(vote.status == lib.REDLOCK_OK for vote in probe.votes.values())
+
+    def _bootstrapper(self, new: bool, yes: bool, replace: bool, dry: bool) -> Callable[[], list[dict[str, Any]]]:
+        """What bootstraps the nodes; it blocks."""
+        from ._bootstrap import bootstrap, mode_of
+
+        mode, handle, nodes = mode_of(new, yes, replace, dry), self._opened(), list(self._nodes)
+        probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
+
+        def run(probe: Any = probe) -> list[dict[str, Any]]:
+            with self._bootstrapping:
+                return bootstrap(handle, nodes, mode)
+
+        return run
 
     def _report(self, probe: HoldBase, status: int) -> Report:
         """What an inspection found."""

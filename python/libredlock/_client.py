@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
 
 from . import _greenlets
-from ._base import ClientBase, Report, in_memory, is_in_memory
+from ._base import ClientBase, Report
 from ._blocking import drive, wait
 from ._core import lib
 from ._election import options_of
@@ -54,11 +54,7 @@ class Client(ClientBase):
     _lock_type: type[Lock] = Lock
     _rlock_type: type[RLock] = RLock
     _seat_type: Any = Seat
-
-    def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
-        kind: Any = in_memory("MemoryClient") if cls is Client and is_in_memory(nodes) else cls
-        made: AnyClient = object.__new__(kind)
-        return made
+    _in_memory = "MemoryClient"
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._greenlets: Any = None
@@ -168,19 +164,8 @@ class Client(ClientBase):
     def bootstrap(
         self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
     ) -> list[dict[str, Any]]:
-        from ._bootstrap import bootstrap, mode_of
-
-        mode = mode_of(new, yes, replace, dry)
-        probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
-        handle, nodes = self._opened(), list(self._nodes)
-
-        def run() -> list[dict[str, Any]]:
-            with self._bootstrapping:
-                return bootstrap(handle, nodes, mode)
-
-        told: list[dict[str, Any]] = run() if self._greenlets is None else self._greenlets.in_thread(run)
-        del probe
-        return told
+        run = self._bootstrapper(new, yes, replace, dry)
+        return run() if self._greenlets is None else self._greenlets.in_thread(run)
 
     def close(self) -> None:
         held = self._watched_holds()

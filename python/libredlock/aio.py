@@ -15,12 +15,12 @@ import itertools
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
 
-from ._base import ClientBase, Report, in_memory, is_in_memory
+from ._base import ClientBase, Report
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
 from ._election import options_of
 from ._errors import Busy
-from ._hold import AT_ONCE
+from ._hold import AT_ONCE, OK
 from ._lock import shared
 from ._options import with_permits
 from ._signature import name_options
@@ -46,7 +46,6 @@ AnyClient = TypeVar("AnyClient", bound="Client")
 
 __all__ = ["Client", "Election", "Hold", "Lock", "RLock", "Term"]
 
-OK = lib.REDLOCK_OK
 _start = lib.redlock_lock_start
 
 for _made in (Election, Hold, Lock, RLock, Term):
@@ -69,12 +68,8 @@ class Client(ClientBase):
     _lock_type: type[Lock] = Lock
     _rlock_type: type[RLock] = RLock
     _seat_type: Any = Seat
+    _in_memory = "AsyncMemoryClient"
     _listens = True
-
-    def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
-        kind: Any = in_memory("AsyncMemoryClient") if cls is Client and is_in_memory(nodes) else cls
-        made: AnyClient = object.__new__(kind)
-        return made
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
@@ -188,19 +183,7 @@ class Client(ClientBase):
     async def bootstrap(
         self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
     ) -> list[dict[str, Any]]:
-        from ._bootstrap import bootstrap, mode_of
-
-        mode = mode_of(new, yes, replace, dry)
-        probe = self._probe("bootstrap")  # keeps the core's client if this one is closed
-        handle, nodes = self._opened(), list(self._nodes)
-
-        def run() -> list[dict[str, Any]]:
-            with self._bootstrapping:
-                return bootstrap(handle, nodes, mode)
-
-        told: list[dict[str, Any]] = await in_thread(run)
-        del probe
-        return told
+        return await in_thread(self._bootstrapper(new, yes, replace, dry))
 
     async def close(self) -> None:
         try:
