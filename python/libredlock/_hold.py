@@ -20,8 +20,16 @@ LOST = lib.REDLOCK_STATE_LOST
 FREE = lib.REDLOCK_STATE_FREE
 FORKED = lib.REDLOCK_STATE_FORKED
 OK = lib.REDLOCK_OK
+PENDING = lib.REDLOCK_PENDING
+BUSY = lib.REDLOCK_BUSY
+IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
+ACQUIRE = lib.REDLOCK_ACQUIRE
+EXTEND = lib.REDLOCK_EXTEND
+EXPIRE = lib.REDLOCK_EXPIRE
 RELEASE = lib.REDLOCK_RELEASE
+WHO = lib.REDLOCK_WHO
 AT_ONCE = lib.REDLOCK_AT_ONCE
+PAUSE_S = 0.0005  # before it is asked again whether another act has ended; then it doubles
 NULL = ffi.NULL
 
 
@@ -43,26 +51,8 @@ class HoldBase(HoldSurface):
         "__weakref__",
     )
 
-    _client: Any
-    _resource: Union[Resource, tuple[Resource, ...]]
-    _handle: Any
     _tag: int = 0
     """By which the core reports the ends of its operations."""
-    _renew: Optional[bool]
-    """What the options say; None: blocks renew."""
-    _on_lost: Optional[Callable[[Any], object]]
-    _context: Any
-    """The context variables of whoever acquired it, for on_lost."""
-    _owner: Callable[[], Any]
-    """Whose it is: a weak reference to a thread, a greenlet or a task."""
-    _frames: list[Any]
-    """Which frames have entered blocks with it: numbers, since a frame would keep its locals."""
-    _count: int
-    """How often its owner has acquired it, of a re-entrant lock."""
-    _has_ended: bool
-    """It was released or detached."""
-    _loss: str
-    """The reason, once the loss is known here; the core knows it before."""
 
     # What a hold asks of its engine; the one in memory has the same.
     _state_of = lib.redlock_lock_state
@@ -84,16 +74,16 @@ class HoldBase(HoldSurface):
 
     def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
         """Called by locks."""
-        self._handle = NULL
-        self._client = client
-        self._resource = resource
-        self._renew = renew
-        self._on_lost = on_lost
-        self._owner = nobody
-        self._frames = []
-        self._count = 1
-        self._has_ended = False
-        self._loss = ""
+        self._handle: Any = NULL
+        self._client: Any = client
+        self._resource: Union[Resource, tuple[Resource, ...]] = resource
+        self._renew = renew  # what the options say; None: blocks renew
+        self._on_lost: Optional[Callable[[Any], object]] = on_lost
+        self._owner: Callable[[], Any] = nobody  # a weak reference to a thread, a greenlet or a task
+        self._frames: list[Any] = []  # which have entered blocks with it: numbers, since a frame would keep its locals
+        self._count = 1  # how often its owner has acquired it, of a re-entrant lock
+        self._has_ended = False  # it was released or detached
+        self._loss = ""  # the reason, once the loss is known here; the core knows it before
 
     @property
     def resource(self) -> Resources:
@@ -335,7 +325,7 @@ class HoldBase(HoldSurface):
     # ---- its loss ---------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """From now on on_lost is called, in the context of whoever acquired it."""
+        """From now on on_lost is called, with the context variables of whoever acquired it."""
         if self._on_lost is not None:
             self._context = copy_context()
         self._client._watched[self._tag or id(self)] = ref(self)

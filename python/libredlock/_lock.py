@@ -429,13 +429,16 @@ class LockBase(LockSurface):
         failure: RedlockError = hold._error(lib.REDLOCK_BUSY, words)
         return failure
 
-    def _probes(self) -> Iterator[tuple[Any, int]]:
-        """What to ask who holds it, of several resources for one after the other, and for how many milliseconds."""
+    def _probes(self, failure: RedlockError) -> Iterator[tuple[Any, int]]:
+        """What to ask who holds it, of several resources for one after the other until one is known, and for how many
+        milliseconds."""
         until_ms = now_ms() + HOLDER_LIMIT_MS
         for name in self._resource if isinstance(self._resource, tuple) else (self._resource,):
             left_ms = until_ms - now_ms()
-            if left_ms > 0 and self._client._is_open:
-                yield self._client._probe(name), left_ms
+            if isinstance(failure, Busy) and failure.held_by is None and left_ms > 0 and self._client._is_open:
+                probe = self._client._probe(name)
+                yield probe, left_ms
+                failure.held_by = probe._held_by_of(probe._handle)
 
     def _waits_for_itself(self, owner: Any) -> bool:
         return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])

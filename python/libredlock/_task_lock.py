@@ -11,9 +11,8 @@ from weakref import ref
 
 from ._base import Report
 from ._binding import Binding, call_in, need_loop, running_loop
-from ._core import lib
-from ._errors import Busy, RedlockError
-from ._hold import HoldBase, note_loss
+from ._errors import RedlockError
+from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase, note_loss
 from ._lock import WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Resources, Seconds
@@ -25,15 +24,6 @@ AnyHold = TypeVar("AnyHold", bound="Hold")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CANCEL_MESSAGE = "libredlock: the lock was lost"
-OK = lib.REDLOCK_OK
-BUSY = lib.REDLOCK_BUSY
-IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
-ACQUIRE = lib.REDLOCK_ACQUIRE
-EXTEND = lib.REDLOCK_EXTEND
-EXPIRE = lib.REDLOCK_EXPIRE
-RELEASE = lib.REDLOCK_RELEASE
-WHO = lib.REDLOCK_WHO
-PAUSE_S = 0.0005
 
 
 def awaited(function: Function) -> Function:
@@ -361,12 +351,8 @@ class Lock(LockBase):
     async def _refusal(self, hold: Any, status: int) -> RedlockError:
         """Why a block is not entered."""
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        if isinstance(failure, Busy) and failure.held_by is None:
-            for probe, limit_ms in self._probes():
-                await self._client._run(probe, WHO, limit_ms)
-                failure.held_by = probe._held_by_of(probe._handle)
-                if failure.held_by is not None:
-                    break
+        for probe, limit_ms in self._probes(failure):
+            await self._client._run(probe, WHO, limit_ms)
         return failure
 
     def _is_over(self, owner: Any) -> bool:

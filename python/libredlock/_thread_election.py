@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Optional
 
-from ._blocking import PENDING, wait
+from ._blocking import wait
 from ._core import lib
 from ._election import ElectionBase, SeatBase, TermBase
 from ._errors import Cancelled, Closed, Lost, NotHeld
-from ._hold import note_loss
+from ._hold import ACQUIRE, PENDING, note_loss
 from ._options import BY_OPTION
-from ._thread_lock import ACQUIRE, Hold, Lock
+from ._thread_lock import Hold, Lock
 
 _run = lib.run_operation
 _cancel = lib.redlock_lock_cancel

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, TypeVar, Uni
 from ._base import Report
 from ._blocking import SLICE_MS, wait
 from ._core import lib
-from ._errors import Busy, RedlockError
-from ._hold import HoldBase, note_loss
+from ._errors import RedlockError
+from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDING, WHO, HoldBase, note_loss
 from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 
 AnyHold = TypeVar("AnyHold", bound="Hold")
 
-OK = lib.REDLOCK_OK
-PENDING = lib.REDLOCK_PENDING
-IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
-BUSY = lib.REDLOCK_BUSY
-ACQUIRE = lib.REDLOCK_ACQUIRE
-EXTEND = lib.REDLOCK_EXTEND
-EXPIRE = lib.REDLOCK_EXPIRE
-WHO = lib.REDLOCK_WHO
-PAUSE_S = 0.0005
 _run = lib.run_operation
 
 
@@ -232,12 +223,8 @@ class Lock(LockBase):
         if status == BUSY and self._client._greenlets is None:
             hold._who_of(hold._handle, HOLDER_LIMIT_MS)
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        if self._client._greenlets is not None and isinstance(failure, Busy) and failure.held_by is None:
-            for probe, limit_ms in self._probes():
-                self._client._drive(self._client, probe._handle, WHO, limit_ms)
-                failure.held_by = probe._held_by_of(probe._handle)
-                if failure.held_by is not None:
-                    break
+        for probe, limit_ms in self._probes(failure) if self._client._greenlets is not None else ():
+            self._client._drive(self._client, probe._handle, WHO, limit_ms)
         return failure
 
 
