@@ -73,6 +73,12 @@ class Holder(NamedTuple):
     readers: Optional[int] = None
     """How many hold it together; then this is the one whose lease is longest. None: it holds the lock alone."""
 
+    def __str__(self) -> str:
+        """As messages name it."""
+        if self.readers is not None:
+            return f"{self.readers} reader{'s' if self.readers > 1 else ''}"
+        return f"{self.client_name or 'a client'} (pid {self.pid} on {self.host}) for {self.held:.1f} s"
+
 
 class Busy(RedlockError):
     """Others hold the lock."""

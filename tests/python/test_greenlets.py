@@ -1,5 +1,6 @@
 """Real greenlets of gevent and eventlet: whoever waits for a lock stops alone."""
 
+import os
 import textwrap
 from importlib.util import find_spec
 
@@ -90,6 +91,19 @@ def test_the_others_go_on_while_one_waits(greenlets, client):
             """
         )
     assert said == (0, "True", "")
+
+
+def test_a_refused_greenlet_is_told_who_holds_the_lock(greenlets, client):
+    with client.lock("r"):
+        said = greenlets(
+            """
+            try:
+                client.lock("r", wait=0).take()
+            except libredlock.Busy as failure:
+                print(failure.held_by.pid, str(failure).startswith(f"held by {failure.held_by}: 0 of 5 "))
+            """
+        )
+    assert said == (0, f"{os.getpid()} True", "")
 
 
 def test_greenlets_of_one_lock_queue(greenlets, nodes):

@@ -1,6 +1,7 @@
 """The synchronous Lock, one thread."""
 
 import os
+import re
 import socket
 import threading
 import time
@@ -215,7 +216,10 @@ def test_status_and_busy_name_the_holder(nodes):
             words = r"held by worker-7 \(pid \d+ on .+\) for \d+\.\d s"
             for wait in 1.5, 0:
                 failure = busy(asker.lock("r", wait=wait).__enter__, words)
-                assert failure.held_by.client_name == "worker-7"
+                assert failure.held_by.client_name == "worker-7" and re.match(words, f"held by {failure.held_by}")
+        with holder.lock("r", shared=True):
+            failure = busy(asker.lock("r", wait=0).__enter__)
+            assert str(failure.held_by) == "1 reader" and str(failure).startswith("held by 1 reader: ")
 
 
 def test_busy_names_the_holder_if_another_node_hangs(nodes):
