@@ -47,7 +47,8 @@ class Template:
             value, _ = formatter.get_field(path, (), values)
             if value is None or value == "":
                 raise InvalidOption(f"{self.text!r}: {{{path}}} is {value!r}; allowed: neither None nor ''")
-            if hex(id(value)) in name:  # object's own text, which is another one in each process
+            address = hex(id(value)), f"0x{id(value):016x}"  # as CPython and PyPy write it
+            if any(one in name for one in address):  # object's own text, which is another one in each process
                 words = f"{{{path}}} is a {type(value).__name__} without a text of its own; write {{{path}.id}}, say"
                 raise InvalidOption(f"{self.text!r}: {words}")
         return name
