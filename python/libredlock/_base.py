@@ -110,7 +110,7 @@ class ClientBase(ClientSurface):
         self._admits_several = bool(options.get("shared")) or options.get("permits", 1) != 1
         self._events: deque[str] = deque(maxlen=EVENTS_KEPT)
         self._registered = -1  # the generation of processes in which it was used
-        self._settings: dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
+        self._settings: dict[Any, Any] = {}  # what locks need of options, by the options
         self._watched: dict[int, ref[HoldBase]] = {}
         self._rlocks: WeakValueDictionary[bytes, Any] = WeakValueDictionary()
         for keyword in options:

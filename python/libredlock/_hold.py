@@ -75,7 +75,6 @@ class HoldBase(HoldSurface):
     def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
         """Called by locks."""
         self._handle: Any = NULL
-        self._client: Any = client
         self._resource: Union[Resource, tuple[Resource, ...]] = resource
         self._renew = renew  # what the options say; None: blocks renew
         self._on_lost: Optional[Callable[[Any], object]] = on_lost
@@ -84,6 +83,7 @@ class HoldBase(HoldSurface):
         self._count = 1  # how often its owner has acquired it, of a re-entrant lock
         self._has_ended = False  # it was released or detached
         self._loss = ""  # the reason, once the loss is known here; the core knows it before
+        self._client: Any = client  # last: what has a client is made
 
     @property
     def resource(self) -> Resources:
@@ -153,7 +153,8 @@ class HoldBase(HoldSurface):
         """FREE of what was taken away: by the end of the client or of the event loop."""
         if self._loss or not self._client._is_open:
             return int(FREE)
-        return int(self._state_of(self._handle))
+        state: int = self._state_of(self._handle)
+        return state
 
     def _reason(self) -> str:
         if self._loss:
@@ -355,11 +356,14 @@ class HoldBase(HoldSurface):
         logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
 
     def __del__(self) -> None:
-        if not getattr(self, "_has_ended", True) and self._state_of(self._handle) == HELD and self._client._is_open:
+        client = getattr(self, "_client", None)
+        if client is None:
+            return
+        if not self._has_ended and self._state_of(self._handle) == HELD and client._is_open:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        if getattr(self, "_client", None) is not None:
+        if client._watched:
             self._unwatch()
         self._handle = NULL  # for coroutines that are collected with it, and later
 

@@ -25,6 +25,9 @@ HOLDER_LIMIT_MS = 250
 # After this time a thread or task that waits for its own hold is warned.
 WARN_AFTER_MS = 1000
 
+Checked = tuple[bytes, Optional[bool], bool]
+"""Options as names and values for the core; renew; and whether several may hold such a lock."""
+
 _free = lib.redlock_lock_free
 _owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
 _make = lib.make_lock
@@ -97,16 +100,12 @@ class LockBase(LockSurface):
         # locks are made with the same few options over and over: the client remembers those that it has checked
         key = (*options.items(), *map(type, options.values()))
         try:
-            settings = client._settings.get(key)
+            known = client._settings.get(key)
         except TypeError:  # a value that is refused, since none that is allowed is unhashable
-            settings = None
-        if settings is None or self._more or not client._is_open or not 0 < len(self._name) <= LONGEST_NAME:
-            settings = self._checked(options, function, key)
-        self._settings: bytes = settings
-        self._renew: Optional[bool] = options.get("renew", client._renew)
-        self._admits_several = client._admits_several or (
-            bool(options) and (bool(options.get("shared")) or options.get("permits", 1) != 1)
-        )
+            known = None
+        if known is None or self._more or not client._is_open or not 0 < len(self._name) <= LONGEST_NAME:
+            known = self._checked(options, function, key)
+        self._settings, self._renew, self._admits_several = known
         if on_lost is not None:
             self._check_on_lost(on_lost)
 
@@ -114,7 +113,7 @@ class LockBase(LockSurface):
         if not callable(on_lost):
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the hold, or None")
 
-    def _checked(self, options: Mapping[str, Any], function: str, key: Any) -> bytes:
+    def _checked(self, options: Mapping[str, Any], function: str, key: Any) -> Checked:
         """Step by step, each of which may be refused in words, on a handle that acquires nothing."""
         client = self._client
         trial = HoldBase(client, self._resource, None, None)
@@ -140,33 +139,30 @@ class LockBase(LockSurface):
         if len(client._settings) >= OPTIONS_KEPT:
             client._settings.clear()
         made = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items())
-        client._settings[key] = made
-        return made
+        several = client._admits_several or bool(options.get("shared")) or options.get("permits", 1) != 1
+        checked: Checked = made, options.get("renew", client._renew), several
+        client._settings[key] = checked
+        return checked
 
     def _new(self, is_block: bool = False) -> Any:
         """A hold that has acquired nothing yet."""
-        client, settings, renew = self._client, self._settings, self._renew
+        client, name, settings, renew = self._client, self._name, self._settings, self._renew
         if client._registered != generation():
             client._register()
         if renew is None and is_block:  # blocks renew, unless it was said otherwise
             settings, renew = settings + _RENEW, True
         hold = self._hold_type(client, self._resource, renew, self._on_lost)
-        hold._handle = self._made(settings, hold._tag)
-        if not hold._handle:
+        handle = _owned(_make(client._handle, name, len(name), settings, len(settings), hold._tag), _free)
+        for another in self._more:
+            if handle and lib.redlock_lock_add(handle, another, len(another)):
+                handle = ffi.NULL
+        hold._handle = handle
+        if not handle:
             if client.closed:
                 this_process.stay_if_leaving()
                 raise Closed("the client is closed", resource=self._resource)
             raise NoMemory("no memory for a lock", resource=self._resource)
         return hold
-
-    def _made(self, settings: bytes, tag: int) -> Any:
-        """A handle of its own; NULL if there is none."""
-        name = self._name
-        handle = _owned(_make(self._client._handle, name, len(name), settings, len(settings), tag), _free)
-        for another in self._more:
-            if handle and lib.redlock_lock_add(handle, another, len(another)):
-                return ffi.NULL
-        return handle
 
     def _of_kind(self) -> dict[str, int]:
         """What it says itself of permits, for client.status()."""
@@ -319,7 +315,7 @@ class LockBase(LockSurface):
             self._abandon(hold)
             raise
 
-    def _left(self, frame: Any, owner: Any) -> Any:
+    def _left(self, frame: Any) -> Any:
         """The hold of the block that a frame leaves; of one that was entered elsewhere, by an ExitStack for example,
         the newest of the owner's that no frame on the stack will look for."""
         key = key_of(frame)
@@ -328,7 +324,7 @@ class LockBase(LockSurface):
             if key in hold._frames:
                 hold._frames.remove(key)
                 return hold
-        at: Any = frame
+        owner, at = self._client._current(), frame
         alive = set()
         while at is not None:
             alive.add(key_of(at))

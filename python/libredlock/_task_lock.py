@@ -49,12 +49,12 @@ class Hold(HoldBase):
 
     def __init__(self, client: Any, *arguments: Any) -> None:
         """Called by locks."""
-        super().__init__(client, *arguments)
         self._tag = next(client._tags)
         self._binding: Optional[Binding] = None
         self._cancel_on_lost = False
         self._body: Optional[asyncio.Task[Any]] = None
         self._has_cancelled = False
+        super().__init__(client, *arguments)
 
     async def release(self) -> None:
         need_loop()
@@ -62,7 +62,9 @@ class Hold(HoldBase):
             if not self._begin_release():
                 return
             self._has_ended = True
-            status = await self._in_turn(RELEASE, 0)
+            status = await self._client._run(self, RELEASE, 0)
+            if status == IN_FLIGHT:  # another task is extending it
+                status = await self._in_turn(RELEASE, 0)
             self._unwatch()
             if status != OK:
                 self._judge_release(status)
@@ -278,7 +280,7 @@ class Lock(LockBase):
     ) -> Coroutine[Any, Any, None]:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
-        return self._exit(self._left(calling_frame(1), self._client._current()), failure)
+        return self._exit(self._left(calling_frame(1)), failure)
 
     async def status(self) -> Report:
         return await self._client.status(self._resource, **self._of_kind())

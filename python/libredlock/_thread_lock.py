@@ -181,7 +181,7 @@ class Lock(LockBase):
     ) -> None:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
-        hold = self._left(calling_frame(1), self._client._current())
+        hold = self._left(calling_frame(1))
         try:
             hold._leave(failure)
         finally:

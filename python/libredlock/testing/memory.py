@@ -106,10 +106,11 @@ def _look(reference: Any) -> None:
 
 
 class _Locks(_lock.LockBase):
-    def _made(self, settings: bytes, tag: int) -> Any:
-        native = super()._made(settings, tag)
+    def _new(self, is_block: bool = False) -> Any:
+        hold = super()._new(is_block)
         names = tuple(self._client._prefix + name for name in (self._name, *self._more))
-        return Handle(self._client, native, names) if native else native
+        hold._handle = Handle(self._client, hold._handle, names)
+        return hold
 
 
 class MemoryLock(_Locks, _thread_lock.Lock):
