@@ -17,7 +17,7 @@ from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVa
 
 from ._base import ClientBase, Report
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
-from ._core import lib
+from ._core import ffi, lib
 from ._election import options_of
 from ._errors import Busy
 from ._hold import AT_ONCE, OK
@@ -315,7 +315,8 @@ class Client(ClientBase):
             super().__del__()
         else:  # which must not stand still
             handle = self._take_handle()
-            start_thread(lambda: lib.redlock_client_drain(handle, -1))
+            ffi.gc(handle, None)  # a collection frees it before the thread has run, though that refers to it
+            start_thread(lambda: lib.redlock_client_free(handle))
 
 
 name_options(Client)

@@ -372,3 +372,19 @@ def test_dropped_client_warns_and_does_not_stop_the_loop(nodes, run, monkeypatch
         assert started == ["libredlock-close"]
 
     run(main())
+
+
+def test_clients_that_are_collected_in_a_loop_are_freed_once(script):
+    source = """
+import asyncio, gc, warnings
+from libredlock.testing import AsyncMemoryClient
+warnings.simplefilter("ignore")
+gc.set_threshold(50, 5, 5)
+async def drop():
+    client = AsyncMemoryClient()
+    await client.lock("r").acquire()
+    client.itself = client
+for _ in range(600):
+    asyncio.run(drop())
+"""
+    assert script(source).end(200)[0] == 0
