@@ -87,6 +87,9 @@ class ClientBase(ClientSurface):
     """A set of nodes with the default options of its locks."""
 
     _handle: Any = ffi.NULL
+    """The core's client until close()."""
+    _memory: Any = ffi.NULL
+    """The same, until no thread can use it any more."""
     _lock_type: Any
     _nodes: Iterable[str]
     _in_memory: str
@@ -116,7 +119,7 @@ class ClientBase(ClientSurface):
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
                 raise unknown("Client", keyword, CLIENT_KEYWORDS)
-        self._handle = ffi.gc(lib.redlock_client_new(), lib.redlock_client_free)
+        self._handle = self._memory = lib.redlock_client_new()
         if not self._handle:
             raise NoMemory("no memory for a client")
         options.setdefault("wait", None)
@@ -271,7 +274,7 @@ class ClientBase(ClientSurface):
             self._tell()
 
     def _take_handle(self) -> Any:
-        """Takes the handle away from everybody else; whoever uses it last frees it. No mutex: a signal handler that
+        """Takes the handle away from everybody else; the caller drains it. There is no mutex: a signal handler that
         raises at the end of a `with` of Python 3.10 or older would leave it locked."""
         self._is_open = False
         handle, self._handle = self._handle, ffi.NULL
@@ -282,15 +285,23 @@ class ClientBase(ClientSurface):
         try:
             self._tell_the_last()
         finally:
-            lib.redlock_client_drain(self._take_handle(), -1)
+            self._drain(self._take_handle())
+
+    def _drain(self, handle: Any) -> None:
+        """A method, so that whoever calls it in a thread keeps the client's memory."""
+        lib.redlock_client_drain(handle, -1)
 
     def _forked(self) -> None:
         self._mutex = RLock()
         self._watched = {}
 
     def __del__(self) -> None:
-        if self._handle:
-            self._leave()
+        try:
+            if self._handle:
+                self._leave()
+        finally:
+            memory, self._memory = self._memory, ffi.NULL
+            lib.redlock_client_free(memory)
 
     def __repr__(self) -> str:
         nodes = ", ".join(self._nodes)

@@ -175,7 +175,7 @@ class Client(ClientBase):
             try:
                 self._tell_the_last()
             finally:
-                self._greenlets.close(self._take_handle())
+                self._greenlets.close(self, self._take_handle())
                 notifier.wake()
         for hold in held:
             hold._tell_if_lost()

@@ -130,7 +130,7 @@ class Greenlets:
         """What blocks, while the other greenlets go on."""
         return self._library.in_thread(function)
 
-    def close(self, handle: Any) -> None:
+    def close(self, client: Client, handle: Any) -> None:
         """Drains the client when all that wait have left it."""
         for waiting in list(self._handles.values()):
             lib.redlock_lock_cancel(waiting)
@@ -138,7 +138,7 @@ class Greenlets:
             turn.release()
         while self._turns:
             self._library.sleep(0)
-        self._library.in_thread(lib.redlock_client_drain, handle, -1)
+        self._library.in_thread(client._drain, handle)
 
     def _read(self, client: Client) -> None:
         self._has_reader = True

@@ -17,7 +17,7 @@ from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVa
 
 from ._base import ClientBase, Report
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
-from ._core import ffi, lib
+from ._core import lib
 from ._election import options_of
 from ._errors import Busy
 from ._hold import AT_ONCE, OK
@@ -195,9 +195,9 @@ class Client(ClientBase):
             for hold in held:
                 hold._tell_if_lost()
         if handle and running_loop() is not None:
-            await in_thread(lambda: lib.redlock_client_drain(handle, -1))
+            await in_thread(lambda: self._drain(handle))
         else:
-            lib.redlock_client_drain(handle, -1)
+            self._drain(handle)
 
     async def __aenter__(self: AnyClient) -> AnyClient:
         """The client itself."""
@@ -305,18 +305,16 @@ class Client(ClientBase):
         self._bindings, self._binding, self._pending = {}, None, {}
 
     def __del__(self) -> None:
-        if not self._handle:
-            return
-        if self._bindings:
+        if self._handle and self._bindings:
             import warnings
 
             warnings.warn(f"{self!r} was collected without close()", ResourceWarning, source=self)
-        if running_loop() is None:
+        if not self._handle or running_loop() is None:
             super().__del__()
         else:  # which must not stand still
-            handle = self._take_handle()
-            ffi.gc(handle, None)  # a collection frees it before the thread has run, though that refers to it
-            start_thread(lambda: lib.redlock_client_free(handle))
+            self._take_handle()
+            memory = self._memory
+            start_thread(lambda: lib.redlock_client_free(memory))
 
 
 name_options(Client)
