@@ -427,7 +427,7 @@ class LockBase(LockSurface):
 
     def _probes(self, failure: RedlockError) -> Iterator[tuple[Any, int]]:
         """What to ask who holds it, of several resources for one after the other until one is known, and for how many
-        milliseconds. The failure names the holder then."""
+        milliseconds."""
         until_ms = now_ms() + HOLDER_LIMIT_MS
         for name in self._resource if isinstance(self._resource, tuple) else (self._resource,):
             left_ms = until_ms - now_ms()
@@ -435,7 +435,6 @@ class LockBase(LockSurface):
                 probe = self._client._probe(name)
                 yield probe, left_ms
                 failure.held_by = probe._held_by_of(probe._handle)
-                failure.args = (str(failure).replace("held by others", f"held by {failure.held_by or 'others'}"),)
 
     def _waits_for_itself(self, owner: Any) -> bool:
         return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])

@@ -244,7 +244,7 @@ def test_a_single_attempt_names_the_holder(on_client, other):
     async def body(client):
         lock = client.lock("r", wait=0)
         failure = await busy_in_task(lock.__aenter__)
-        assert failure.held_by.pid == os.getpid() and str(failure).startswith(f"held by {failure.held_by}: 0 of 5 ")
+        assert failure.held_by.pid == os.getpid()
         assert (await lock.acquire()) is False and not lock.locked()
 
     with other.lock("r"):

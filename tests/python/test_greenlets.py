@@ -100,10 +100,10 @@ def test_a_refused_greenlet_is_told_who_holds_the_lock(greenlets, client):
             try:
                 client.lock("r", wait=0).take()
             except libredlock.Busy as failure:
-                print(failure.held_by.pid, str(failure).startswith(f"held by {failure.held_by}: 0 of 5 "))
+                print(failure.held_by.pid)
             """
         )
-    assert said == (0, f"{os.getpid()} True", "")
+    assert said == (0, str(os.getpid()), "")
 
 
 def test_greenlets_of_one_lock_queue(greenlets, nodes):
