@@ -114,11 +114,13 @@ def need_loop() -> asyncio.AbstractEventLoop:
 async def in_thread(function: Callable[[], T]) -> T:
     """Calls what blocks while the loop goes on, to its end also if the task is cancelled meanwhile."""
     ended: asyncio.Future[None] = need_loop().create_future()
+    calls = [function]  # the thread drops what it refers to before the task goes on
+    del function
     results: list[Union[T, BaseException]] = []
 
     def run() -> None:
         try:
-            results.append(function())
+            results.append(calls.pop()())
         except BaseException as failure:
             results.append(failure)
         settle(ended, None)
