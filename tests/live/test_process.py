@@ -1,4 +1,5 @@
 """What the library does to its process: descriptors, threads, signals, memory, output."""
+import contextlib
 import os
 import resource
 import shutil
@@ -15,8 +16,12 @@ from testing import eventually
 
 
 def descriptors():
-    return {int(name): os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd")
-            if os.path.lexists("/proc/self/fd/" + name)}
+    """Without those that another thread closes meanwhile, as one that looks a name up does."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found[int(name)] = os.readlink("/proc/self/fd/" + name)
+    return found
 
 
 def flags(fd):
