@@ -1,4 +1,5 @@
 """The command where the system gives it too little."""
+import os
 import re
 import resource
 import signal
@@ -56,12 +57,19 @@ def test_an_answer_that_cannot_be_written_is_a_failure(redlock, nodes, args):
         assert re.search(r"^redlock: the answer cannot be written: [A-Z].*$", done.stderr, re.M), done.stderr
 
 
+def with_a_broken_pipe():
+    """In the child: nobody reads its standard output from the beginning."""
+    read, write = os.pipe()
+    os.dup2(write, 1)
+    os.close(read)
+    os.close(write)
+
+
 @pytest.mark.parametrize("args", [("status", "x"), ("ls", "x"), ("doctor", "--watch"), ("help", "acl"),
                                   ("acquire", "x")])
 def test_a_pipe_that_nobody_reads_ends_a_command_in_silence(redlock, nodes, args):
     nodes[0].set("x:1", "0" * 40)
-    ends = redlock.start(*args)
-    ends.stdout.close()
+    ends = redlock.start(*args, preexec_fn=with_a_broken_pipe)
     assert ends.stderr.read() == b""
     assert ends.wait(LIMIT_S) in (128 + signal.SIGPIPE, -signal.SIGPIPE)
     assert nodes[0].get("x") is None
