@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../core/src/client/client.h"
-#include "../../core/src/lock/room.h"
+#include "../../core/src/wait/room.h"
 #include "sim.h"
 
 static int64_t key_free_since(const struct world *world, const struct key *key)
@@ -115,7 +115,7 @@ static int waits_at_two_homes(const struct slot *slot)
 /* The lock that asks the nodes for this waiter, which may be another one of its client; NULL: it has no place. */
 static const redlock_lock *placed_for(const struct slot *slot)
 {
-  const redlock_lock *leader = slot->lock && slot->lock->wait.room ? rlk_room_leader(slot->lock) : NULL;
+  const redlock_lock *leader = slot->lock && slot->lock->wait->room ? rlk_room_leader(slot->lock) : NULL;
   return leader && rlk_has_place(leader) ? leader : NULL;
 }
 
@@ -124,7 +124,7 @@ static const struct object *queue_at_home(const struct slot *slot)
 {
   const struct world *world = slot->process->world;
   const redlock_lock *leader = placed_for(slot);
-  return leader ? keys_queue(&world->nodes[own_server(world, leader->wait.home)], slot->resource) : NULL;
+  return leader ? keys_queue(&world->nodes[own_server(world, leader->wait->home)], slot->resource) : NULL;
 }
 
 static uint64_t number_of(const char *text)
@@ -138,12 +138,12 @@ static uint64_t number_of(const char *text)
 static int rank_of(const struct slot *slot, const struct object *queue)
 {
   const redlock_lock *leader = placed_for(slot);
-  const char *client = slot->process->client->engine.queue_name;
+  const char *client = slot->process->client->engine.waits->queue_name;
   size_t size = strlen(client);
   for (int i = 0; leader && queue && i < queue->count; i++) {
     const struct member *place = &queue->members[i];
     if ((size_t)place->size > size && memcmp(place->text, client, size) == 0 &&
-        number_of(place->text + size + 1) == leader->wait.place.number)
+        number_of(place->text + size + 1) == leader->wait->place.number)
       return i;
   }
   return -1;
@@ -222,7 +222,7 @@ static int is_hidden_behind_others(const struct slot *slot)
 {
   struct world *world = slot->process->world;
   const redlock_lock *leader = placed_for(slot);
-  const struct node *home = leader ? &world->nodes[own_server(world, leader->wait.home)] : NULL;
+  const struct node *home = leader ? &world->nodes[own_server(world, leader->wait->home)] : NULL;
   const struct object *queue = home ? keys_queue(home, slot->resource) : NULL;
   int in_vain[] = {0, 0};
   if (!home || slot->spans || !is_held_at(home, slot) || rank_of(slot, queue) < 2 ||

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "core/src"
-FLOORS = ("base", "rules", "node", "vote", "lock", "kinds", "client", "api")
+FLOORS = ("base", "rules", "node", "vote", "lock", "wait", "kinds", "client", "api")
 FACES = ("core/cli", "bindings", "php")
 BELOW_THE_HEADER = {
     "core/cli/wire.c": {"node/line.h", "node/login.h", "node/net.h", "node/poller.h", "node/tls.h", "rules/url.h"},

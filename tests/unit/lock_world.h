@@ -11,15 +11,19 @@
 
 #include <cmocka.h>
 
+#include "api/api.h"
 #include "client/client.h"
 #include "kinds/kinds.h"
 #include "lock/asking.h"
 #include "lock/dispatch.h"
+#include "lock/extend.h"
 #include "lock/holder.h"
 #include "lock/lease.h"
 #include "lock/operation.h"
 #include "lock/renewal.h"
 #include "node/state.h"
+#include "wait/acquire.h"
+#include "wait/place.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -73,7 +77,7 @@ static int asked(int node)
 
 static void call(int operation, int64_t argument)
 {
-  assert_int_equal(rlk_operation_begin(lock, operation, argument, now_ns), REDLOCK_OK);
+  assert_int_equal(rlk_operation_begin(lock, rlk_verb_of(operation), argument, now_ns), REDLOCK_OK);
 }
 
 /* The oldest request of the node is answered. */

@@ -11,6 +11,7 @@
 #include "base/platform.h"
 #include "kinds/kinds.h"
 #include "lock/asking.h"
+#include "wait/place.h"
 #include "lock/holder.h"
 #include "node/meaning.h"
 #include "rules/quorum.h"

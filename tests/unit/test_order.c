@@ -29,7 +29,7 @@ static void placed(int64_t rank, int64_t pttl)
         outcome.request = request;
     }
   assert_non_null(outcome.request.ask);
-  rlk_dispatch(&client->engine, &client->engine.net.nodes[lock->wait.home], &outcome);
+  rlk_dispatch(&client->engine, &client->engine.net.nodes[lock->wait->home], &outcome);
 }
 
 /* The waiter asks again. */

@@ -72,7 +72,7 @@ static void the_hash_is_that_of_the_text(void **state)
   rlk_sha1_hex(text, strtoul(size, NULL, 10), hex);
   write_all();
   assert_int_equal(picked(node, 0, 0, 1), RLK_BUSY);
-  rlk_operation_attempt(lock, now_ns);
+  rlk_acquire_attempt(lock, now_ns);
   snprintf(call_by_hash, sizeof call_by_hash, "EVALSHA\r\n$40\r\n%s\r\n", hex);
   assert_true(was_sent(lock->attempt.home, call_by_hash));
 }
@@ -126,7 +126,7 @@ static void next_attempt(void)
     while (asked(i) > 0)
       rlk_requests_take(requests_of(i), &request);
   write_all();
-  rlk_operation_attempt(lock, now_ns);
+  rlk_acquire_attempt(lock, now_ns);
 }
 
 static void busy_everywhere(void)

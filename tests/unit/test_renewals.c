@@ -41,7 +41,7 @@ static void a_repeated_renewal_leaves_out_locks_shared_since(void **state)
   sharing = rlk_request_at(requests_of(0), 0)->of.batch->claim[0]->lock;
   other = rlk_request_at(requests_of(0), 0)->of.batch->claim[1]->lock;
   assert_int_equal(redlock_lock_set(sharing, "shared", "true"), REDLOCK_OK);
-  assert_int_equal(rlk_operation_begin(sharing, REDLOCK_EXTEND, 0, now_ns), REDLOCK_OK);
+  assert_int_equal(rlk_operation_begin(sharing, &rlk_extend, 0, now_ns), REDLOCK_OK);
   answer_with(0, &rlk_row_renew, RLK_ERROR, RLK_FAULT_NO_SCRIPT);
   again = rlk_request_at(requests_of(0), (uint32_t)asked(0) - 1);
   assert_ptr_equal(again->ask, &rlk_row_renew);

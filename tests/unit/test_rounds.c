@@ -199,7 +199,7 @@ static void an_outage_is_reported_even_if_others_wait(void **state)
   assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
-  lock->others.are_waiting = 1;
+  lock->wait->others.are_waiting = 1;
   answer_with(0, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   answer_with(1, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   assert_int_equal(lock->attempt.verdict, REDLOCK_NO_QUORUM);
@@ -212,7 +212,7 @@ static void all_locks_that_wait_for_a_node_ask_it(void **state)
   (void)state;
   n->state = RLK_NODE_CONNECTING;
   call(REDLOCK_ACQUIRE, 5000);
-  assert_int_equal(rlk_operation_begin(other, REDLOCK_ACQUIRE, 5000, now_ns), REDLOCK_OK);
+  assert_int_equal(rlk_operation_begin(other, &rlk_acquire, 5000, now_ns), REDLOCK_OK);
   assert_int_equal(asked(2), 0);
   n->state = RLK_NODE_READY;
   tell(2, RLK_OUTCOME_READY);
@@ -329,7 +329,7 @@ static void extensions_are_counted(void **state)
   hold();
   call(REDLOCK_EXTEND, 0);
   answer_all(&rlk_row_extend);
-  assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LIMIT);
+  assert_int_equal(rlk_operation_begin(lock, &rlk_extend, 0, now_ns), REDLOCK_LIMIT);
   assert_string_equal(lock->refusal, "no further extension: " RLK_NAMED("max_extensions") " is 1");
 }
 
@@ -445,7 +445,7 @@ static void a_loss_has_its_reason(void **state)
   (void)state;
   hold();
   now_ns += lock->hold.terms.ttl_ms * MS;
-  assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LOST);
+  assert_int_equal(rlk_operation_begin(lock, &rlk_extend, 0, now_ns), REDLOCK_LOST);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
   assert_int_equal(lock->hold.loss, REDLOCK_LOSS_EXPIRED);
   assert_string_equal(lock->refusal, "extend: r is no longer held");

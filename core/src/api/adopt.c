@@ -5,8 +5,9 @@
 #include "../lock/depth.h"
 #include "../lock/kind.h"
 #include "../lock/lease.h"
-#include "../lock/queue.h"
 #include "../lock/release.h"
+#include "../wait/others.h"
+#include "../wait/queue.h"
 #include "api.h"
 
 static int is_token(redlock_lock *lock, const void *token, size_t size)
@@ -37,7 +38,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
     rlk_lock_refuse_token(lock);
     return REDLOCK_INVALID;
   }
-  rlk_lock_drop_claim(lock, now);
+  rlk_others_drop_claim(lock, now);
   lock->claim = claim;
   for (int i = 0; i < c->engine.net.node_count; i++)
     claim->node[i].flags = RLK_MAY_HOLD;

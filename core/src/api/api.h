@@ -37,4 +37,7 @@ static inline int64_t rlk_leave_text(redlock_client *c, const struct rlk_text *t
   return (int64_t)text->length;
 }
 
+/* By enum redlock_operation; NULL: there is no such operation. */
+const struct rlk_verb *rlk_verb_of(int operation);
+
 #endif

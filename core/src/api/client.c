@@ -9,8 +9,9 @@
 #include "../client/registry.h"
 #include "../client/stepped.h"
 #include "../lock/holder.h"
-#include "../lock/queue.h"
 #include "../vote/guard.h"
+#include "../wait/queue.h"
+#include "../wait/room.h"
 #include "api.h"
 #include "config.h"
 
@@ -25,12 +26,14 @@ redlock_client *rlk_client_new_in(const struct rlk_env *env)
   c->engine.net.events.bell = RLK_NO_BELL;
   c->engine.net.poller = RLK_NO_POLLER;
   rlk_options_defaults(&c->engine.net.options);
-  if (rlk_client_init_texts(c) == 0 && rlk_eventcount_init(&c->eventcount) == 0) {
+  c->engine.waits = rlk_waits_new();
+  if (c->engine.waits && rlk_client_init_texts(c) == 0 && rlk_eventcount_init(&c->eventcount) == 0) {
     if (pthread_mutex_init(&c->mutex, NULL) == 0)
       return c;
     rlk_eventcount_free(&c->eventcount);
   }
   rlk_client_free_texts(c);
+  rlk_waits_free(c->engine.waits);
   free(c);
   return NULL;
 }

@@ -5,12 +5,12 @@
 #include "../base/list.h"
 #include "../kinds/kinds.h"
 #include "../lock/cleanup.h"
-#include "../lock/several.h"
 #include "../lock/holder.h"
 #include "../lock/kind.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
-#include "../lock/release.h"
+#include "../wait/others.h"
+#include "../wait/queue.h"
 #include "../client/life.h"
 #include "api.h"
 
@@ -54,15 +54,17 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   lock->op.timer.kind = RLK_TIMER_OPERATION;
   lock->hold.timer.kind = RLK_TIMER_LEASE;
   lock->node_answers = calloc(nodes, sizeof *lock->node_answers);
+  lock->wait = rlk_wait_new();
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
   lock->key = rlk_key_new(prefix, size ? resource : "", size);
-  if (lock->node_answers && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0) {
+  if (lock->node_answers && lock->wait && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0) {
     lock->is_reserved = is_reserved(lock->key, prefix);
     return lock;
   }
   rlk_key_drop(lock->key);
+  rlk_wait_free(lock->wait);
   free(lock->node_answers);
   free(lock->refusal);
   free(lock);
@@ -149,7 +151,7 @@ static int add_resource(redlock_lock *lock, const void *resource, size_t size, s
   }
   rlk_key_drop(lock->key);
   lock->key = with;
-  rlk_several_free(lock); /* it has room for fewer */
+  rlk_wait_forget_parts(lock->wait); /* it has room for fewer */
   lock->kind = rlk_kind_of(lock);
   return REDLOCK_OK;
 }
@@ -216,7 +218,7 @@ void redlock_lock_free(redlock_lock *lock)
   if (lock->state == REDLOCK_STATE_ADOPTED) /* not confirmed: it is still whose it was */
     rlk_claim_forget(&c->engine, lock->claim);
   else
-    rlk_lock_drop_claim(lock, now);
+    rlk_others_drop_claim(lock, now);
   rlk_claim_let_go(&c->engine, &lock->claim);
   unlink_lock(c, lock);
   for (int i = 0; i < c->engine.net.node_count; i++) {
@@ -224,7 +226,7 @@ void redlock_lock_free(redlock_lock *lock)
     free(lock->node_answers[i].error);
   }
   rlk_holder_drop(lock);
-  rlk_several_free(lock);
+  rlk_wait_free(lock->wait);
   rlk_key_drop(lock->key);
   free(lock->node_answers);
   free(lock->refusal);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../lock/lease.h"
-#include "../lock/room.h"
+#include "../wait/room.h"
 #include "api.h"
 #include "../vote/eligible.h"
 

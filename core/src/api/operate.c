@@ -4,8 +4,12 @@
 #include "../client/driver.h"
 #include "../client/keeper.h"
 #include "../lock/depth.h"
+#include "../lock/extend.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
+#include "../lock/release.h"
+#include "../wait/acquire.h"
+#include "../wait/others.h"
 #include "api.h"
 
 static int confers_a_lease(int kind)
@@ -28,9 +32,25 @@ static int get_keeper(redlock_lock *lock, int kind)
   return rlk_leave(c, status);
 }
 
+const struct rlk_verb *rlk_verb_of(int operation)
+{
+  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release, &rlk_inspect,
+                                                 &rlk_expire,  &rlk_remove, &rlk_who};
+  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_WHO ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
+}
+
+static void refuse_operation(redlock_lock *lock, int operation)
+{
+  char why[80];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_WHO);
+  rlk_lock_refuse(lock, why);
+}
+
 /* Returns the client with its mutex held; *status is the status of beginning the operation. NULL if it failed. */
 static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *status)
 {
+  const struct rlk_verb *verb = rlk_verb_of(kind);
   redlock_client *c;
   int64_t now;
   *status = lock ? get_keeper(lock, kind) : REDLOCK_INVALID;
@@ -44,7 +64,9 @@ static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *sta
     now = rlk_client_now(c);
     rlk_client_step(c, now);
   }
-  *status = rlk_operation_begin(lock, kind, arg, now);
+  *status = rlk_operation_begin(lock, verb, arg, now);
+  if (!verb && *status == REDLOCK_INVALID)
+    refuse_operation(lock, kind);
   return c;
 }
 
@@ -99,7 +121,7 @@ static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int i
   rlk_client_drive(c, lock, until_ns, interruptible);
   now = rlk_client_now(c);
   while (won_too_late(c, lock, now)) {
-    rlk_operation_retry(lock, now);
+    rlk_acquire_retry(lock, now);
     rlk_client_drive(c, lock, until_ns, interruptible);
     now = rlk_client_now(c);
   }

@@ -4,7 +4,7 @@
 #include "../lock/cleanup.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
-#include "../lock/others.h"
+#include "../wait/others.h"
 #include "drain.h"
 #include "driver.h"
 #include "life.h"

@@ -5,7 +5,7 @@
 #include "../lock/dispatch.h"
 #include "../lock/holder.h"
 #include "../lock/operation.h"
-#include "../lock/queue.h"
+#include "../wait/queue.h"
 #include "alarm.h"
 
 void rlk_client_forked(redlock_client *c)

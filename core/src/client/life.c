@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "../lock/room.h"
+#include "../wait/room.h"
 #include "step.h"
 
 void rlk_client_add_node(redlock_client *c, const struct rlk_url *url)
@@ -33,7 +33,7 @@ void rlk_client_free_texts(redlock_client *c)
 static void destroy(redlock_client *c)
 {
   rlk_claims_free(&c->engine);
-  rlk_rooms_free(&c->engine);
+  rlk_waits_free(c->engine.waits);
   rlk_client_free_nodes(c, c->engine.net.nodes, c->engine.net.node_count);
   rlk_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)

@@ -10,6 +10,7 @@
 #include "../lock/round.h"
 #include "../node/listener.h"
 #include "../vote/voter.h"
+#include "../wait/answers.h"
 #include "alarm.h"
 #include "forking.h"
 #include "step.h"
@@ -17,13 +18,21 @@
 
 #define EXPIRE_EVERY_NS (1000 * RLK_NS_PER_MS)
 
+static void hear(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *outcome)
+{
+  if (outcome->kind == RLK_OUTCOME_WOKEN)
+    rlk_wait_woken(e, n, outcome);
+  else
+    rlk_dispatch(e, n, outcome);
+}
+
 void rlk_client_hear(redlock_client *c, struct rlk_node *n, int64_t now)
 {
   struct rlk_outcome outcome;
   if (rlk_node_is_being_set_up(n))
     rlk_claims_note_leases(&c->engine);
   while (n->is_awake && rlk_voter_next(n, &outcome, now))
-    rlk_dispatch(&c->engine, n, &outcome);
+    hear(&c->engine, n, &outcome);
 }
 
 static void node_timer(redlock_client *c, struct rlk_node *n, int64_t now)

@@ -5,6 +5,8 @@
 #include "../lock/dispatch.h"
 #include "../lock/holder.h"
 #include "../lock/vote.h"
+#include "../wait/others.h"
+#include "../wait/place.h"
 #include "kinds.h"
 
 /* ---- the scripts ---- */
@@ -142,13 +144,13 @@ static int put_cut(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *cl
   return claim_keys(out, l, &script_cut, claim, ttl_ms, "2");
 }
 
-static int put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
+static const struct rlk_ask *put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t now)
 {
-  (void)hands_over;
+  (void)now;
   if (begin(out, l, &rlk_script_drop, 2, claim) != 0)
-    return -1;
+    return NULL;
   rlk_out_bulk(out, &claim->kind->form, 1);
-  return 0;
+  return &rlk_row_delete;
 }
 
 /* ---- the answers ---- */
@@ -229,8 +231,9 @@ static int check(const redlock_lock *lock, struct rlk_text *why)
 #define CLAIMED                                                                                                        \
   .take = &rlk_row_claim, .keep = &rlk_row_claim_on, .cut = &rlk_row_claim_cut, .renew = &rlk_row_claim_renew,         \
   .put_take = put_take, .put_keep = put_keep, .put_cut = put_cut, .put_give = put_give, .check = check,                \
-  .tells_end = 1, .apart = 1, .finds_own = 1
+  .leave = rlk_leave_behind, .tells_end = 1, .finds_own = 1
 
 const struct rlk_kind rlk_several = {.name = "several", .form = 'x', CLAIMED};
 const struct rlk_kind rlk_hash = {.name = "hash", .form = 'h', .alone = A_HASH, CLAIMED};
-const struct rlk_kind rlk_shared = {.name = "shared", .form = 's', .shares = 1, .many = 1, CLAIMED};
+const struct rlk_kind rlk_shared = {
+    .name = "shared", .form = 's', .shares = 1, .many = 1, .let_in = rlk_others_let_in, CLAIMED};

@@ -3,6 +3,7 @@
 #define RLK_KINDS_H
 
 #include "../lock/kind.h"
+#include "../wait/queue.h"
 
 /* Bits of the scripts of which a line notes that the server has them. */
 enum {
@@ -20,10 +21,12 @@ extern const struct rlk_script rlk_script_drop; /* what the token holds of n key
 /* What happens to a key that holds the token as a string. */
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
 int rlk_put_expire(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
-int rlk_put_release(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);
+int rlk_put_release(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);
+/* ... and the same where the node may have the queue of the resource, which it then leaves. */
+const struct rlk_ask *rlk_put_give(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t now_ns);
 #define RLK_PLAIN_KEY                                                                                                  \
   .keep = &rlk_row_extend, .cut = &rlk_row_expire, .put_keep = rlk_put_extend, .put_cut = rlk_put_expire,              \
-  .put_give = rlk_put_release
+  .put_give = rlk_put_give, .lost = rlk_queue_forget
 
 /* By its options and the number of its resources. */
 const struct rlk_kind *rlk_kind_of(const redlock_lock *lock);

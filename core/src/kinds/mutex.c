@@ -4,7 +4,7 @@
 #include "../base/mutant.h"
 #include "../lock/asking.h"
 #include "../lock/dispatch.h"
-#include "../lock/place.h"
+#include "../wait/place.h"
 #include "kinds.h"
 
 const struct rlk_ask rlk_row_set = {"SET",
@@ -83,11 +83,9 @@ int rlk_put_expire(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *cl
   return 0;
 }
 
-int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
+int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim)
 {
   const struct rlk_key *key = claim->key;
-  if (hands_over)
-    return rlk_put_hand_over(out, l, claim);
   if (RLK_MUTANT(BLIND_DELETE))
     return rlk_put_del(out, l, key, 0);
   if (rlk_out_knows(l, &rlk_script_release) && !claim->foreign)
@@ -97,6 +95,13 @@ int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *c
   rlk_out_bytes(out, key->bulk, key->bulk_size);
   rlk_put_token(out, claim);
   return 0;
+}
+
+const struct rlk_ask *rlk_put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t now)
+{
+  if (rlk_hands_over(claim, l->node, now))
+    return rlk_put_hand_over(out, l, claim) == 0 ? &rlk_row_hand_over : NULL;
+  return rlk_put_release(out, l, claim) == 0 ? &rlk_row_delete : NULL;
 }
 
 const struct rlk_kind rlk_mutex = {.name = "mutex", .take = &rlk_row_set, .put_take = put_take, RLK_PLAIN_KEY};

@@ -4,14 +4,13 @@
 
 #include "../base/mutant.h"
 #include "../lock/asking.h"
-#include "../lock/backoff.h"
 #include "../lock/dispatch.h"
 #include "../lock/holder.h"
 #include "../lock/lease.h"
-#include "../lock/others.h"
-#include "../lock/place.h"
 #include "../lock/round.h"
 #include "../lock/vote.h"
+#include "../wait/home.h"
+#include "../wait/place.h"
 #include "kinds.h"
 
 /* ---- what the servers run ---- */
@@ -69,18 +68,18 @@ static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_cl
 }
 
 /* Of a pick without an answer it is not known which slot it took. */
-static int put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
+static const struct rlk_ask *put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t now)
 {
-  (void)hands_over;
+  (void)now;
   if (claim->slots.chosen || RLK_MUTANT(PICK_FORGOTTEN))
-    return rlk_put_release(out, l, claim, 0);
+    return rlk_put_release(out, l, claim) == 0 ? &rlk_row_delete : NULL;
   if (rlk_out_script(out, l, &rlk_script_drop, claim->slots.count, 2, room_of(l, claim)) != 0)
-    return -1;
+    return NULL;
   rlk_out_bytes(out, claim->key->bulk, claim->key->bulk_size);
   rlk_put_slots(out, claim->key, claim->slots.count);
   rlk_put_token(out, claim);
   rlk_out_bulk(out, &claim->kind->form, 1);
-  return 0;
+  return &rlk_row_delete;
 }
 
 /* ---- the answers ---- */
@@ -189,7 +188,7 @@ static int home_of(const redlock_lock *lock, int64_t now)
   int home, may_hide = lock->attempt.is_offered_again || rlk_round_is_overdue(lock, now);
   if (lock->attempt.count > 1 && (rlk_is_outage(lock->attempt.verdict) || may_hide))
     return -1;
-  home = rlk_backoff_node(lock, lock->key, 0, now);
+  home = rlk_home_node(lock, lock->key, 0, now);
   home = rlk_is_single(lock) ? next_home(lock, home, now) : home;
   return home >= 0 && lock->op.asked.ttl_ms <= lock->engine->net.nodes[home].voter->ttl_limit_ms ? home : -1;
 }
@@ -214,8 +213,6 @@ static int64_t propose(redlock_lock *lock, int64_t now)
   lock->attempt.is_offered_again = 0;
   if (lock->attempt.home < 0 && !RLK_MUTANT(VOTES_OF_ANY_SLOT))
     return rlk_claim_choose(lock->claim, prefix, (int)(start % slots->count)) == 0 ? start + 1 : -1;
-  rlk_round_clear(lock);
-  lock->others.home = rlk_others_home(lock, now);
   return start;
 }
 
@@ -300,7 +297,7 @@ const struct rlk_kind rlk_permits = {.name = "permits",
                                      .form = 'x',
                                      .many = 1,
                                      .alone = "one of several permits",
-                                     .apart = 1,
+                                     .leave = rlk_leave_behind,
                                      .tells_end = 1, /* that of one slot says little */
                                      .take = &rlk_row_permit,
                                      .keep = &rlk_row_extend,

@@ -4,7 +4,6 @@
 #include "claim.h"
 #include "holder.h"
 #include "kind.h"
-#include "place.h"
 
 #define MS RLK_NS_PER_MS
 
@@ -98,8 +97,7 @@ int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms 
   return ask_set(n, vote, lock->claim->kind, terms, &ttl, lock->hold.number);
 }
 
-/* When the key ends. */
-static int ask_ttl(struct rlk_node *n, const struct rlk_key *key, struct rlk_request request)
+int rlk_ask_ttl(struct rlk_node *n, const struct rlk_key *key, struct rlk_request request)
 {
   struct rlk_out out;
   if (rlk_out_begin(&out, n->line, key->bulk_size + 32) != 0)
@@ -110,28 +108,18 @@ static int ask_ttl(struct rlk_node *n, const struct rlk_key *key, struct rlk_req
   return 0;
 }
 
-int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
-{
-  if (claim->kind->tells_end)
-    return 0;
-  return ask_ttl(n, claim->key,
-                 (struct rlk_request){.ask = &rlk_row_hint, .claim = claim, .round = round, .sent_ns = now});
-}
-
 /* ---- the end of a claim ---- */
 
 int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
-  int hands_over = claim->hands_over != -1 && now >= rlk_peer_of(n)->queue_again_ns;
+  const struct rlk_ask *ask;
   struct rlk_out out;
-  if (n->line->requests.count >= RLK_REQUESTS_MAX || claim->kind->put_give(&out, n->line, claim, hands_over) != 0)
+  if (n->line->requests.count >= RLK_REQUESTS_MAX || !(ask = claim->kind->put_give(&out, n->line, claim, now)))
     return -1;
-  rlk_ask_end(&out,
-              (struct rlk_request){
-                  .ask = &rlk_row_delete, .claim = claim, .round = round, .sent_ns = now, .of.hands_over = hands_over});
+  rlk_ask_end(&out, (struct rlk_request){.ask = ask, .claim = claim, .round = round, .sent_ns = now});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;
-  if (hands_over && claim->kind->apart)
-    rlk_ask_let_in(n, claim, now); /* without memory waiters find out by asking */
+  if (claim->kind->leave)
+    claim->kind->leave(n, claim, now);
   return 0;
 }
 
@@ -255,6 +243,21 @@ static struct rlk_request probe_of(const redlock_lock *lock, const struct rlk_as
   return (struct rlk_request){.ask = ask, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now};
 }
 
+size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count)
+{
+  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + RLK_SLOT_NAME_SIZE + key->resource_size + 32);
+}
+
+void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
+{
+  const char *prefix = RLK_STRING(out->line->node->net, KEY_PREFIX);
+  for (int i = 1; i < count; i++) {
+    char name[RLK_SLOT_NAME_SIZE];
+    rlk_slot_name(name, i);
+    rlk_bulk_name(&out->line->out, prefix, name, rlk_key_resource(key), key->resource_size);
+  }
+}
+
 int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *key, int slots)
 {
   if (rlk_out_begin(out, l, key->all_size + rlk_slots_room(l->node->net, key, slots) + 64) != 0)
@@ -270,7 +273,7 @@ int rlk_ask_inspect(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   if (rlk_holder_ask_value(n, lock, probe_of(lock, &rlk_row_value, now)) != 0)
     return -1;
-  return ask_ttl(n, lock->op.probe->key, probe_of(lock, &rlk_row_ttl, now));
+  return rlk_ask_ttl(n, lock->op.probe->key, probe_of(lock, &rlk_row_ttl, now));
 }
 
 int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)

@@ -8,9 +8,8 @@
 #include "renewal.h"
 
 /* The rows are in dispatch.c, with the functions that get the replies. */
-extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row_delete, rlk_row_confirm,
-    rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_renewed, rlk_row_value, rlk_row_ttl, rlk_row_remove,
-    rlk_row_queued, rlk_row_place, rlk_row_spare_place, rlk_row_place_of_several, rlk_row_part;
+extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_delete, rlk_row_confirm, rlk_row_extend,
+    rlk_row_expire, rlk_row_renew, rlk_row_renewed, rlk_row_value, rlk_row_ttl, rlk_row_remove;
 
 /* A command is complete that was asked for a claim. */
 static inline void rlk_ask_end(struct rlk_out *out, struct rlk_request request)
@@ -33,13 +32,17 @@ static inline void rlk_put_token(struct rlk_out *out, const struct rlk_claim *cl
 /* One script for several locks. */
 int rlk_put_extensions(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *const *claims, int count,
                        int64_t ttl_ms);
+/* The keys of the slots of a resource behind the first, which is its own. */
+void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count);
+size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count);
 /* slots: of them all, or 0. */
 int rlk_put_del(struct rlk_out *out, struct rlk_line *line, const struct rlk_key *key, int slots);
 
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
-int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
+/* When the key ends. */
+int rlk_ask_ttl(struct rlk_node *node, const struct rlk_key *key, struct rlk_request request);
 int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The same for a SET of the lock's attempt that met a key which may be its own. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../base/mutant.h"
-#include "acquire.h"
 #include "asking.h"
 #include "cleanup.h"
 #include "holder.h"
@@ -12,17 +11,12 @@
 #include "lease.h"
 #include "news.h"
 #include "operation.h"
-#include "others.h"
-#include "queue.h"
-#include "several.h"
-#include "room.h"
 #include "release.h"
 #include "round.h"
 #include "vote.h"
 
 #define MS RLK_NS_PER_MS
 #define PERMISSION_PAUSE_NS (1000 * MS)
-#define RANK_MAX 1000000 /* of a waiter: there are not that many */
 
 /* ---- what is known of the token ---- */
 
@@ -149,7 +143,7 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 /* ---- deletes ---- */
 
-static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+int rlk_delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
   if (lock && lock->round.number == r->round)
@@ -157,49 +151,15 @@ static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t
   return rlk_ask_delete(n, r->claim, r->round, now);
 }
 
-/* The ACL denies the keys of the queue, so the server has not even looked at the lock's own key. */
-static int release_alone(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  if (!r->of.hands_over)
-    return -1;
-  rlk_room_denied(n, now);
-  return rlk_ask_delete(n, r->claim, r->round, now);
-}
-
-/* Any node may say that others wait; that nobody does, home alone. */
-RLK_HOT static inline void hear_of_the_queue(struct rlk_node *n, const struct rlk_outcome *out)
-{
-  struct rlk_claim *claim = out->request.claim;
-  if (claim->hands_over == n->index || (out->reply->integer & 2))
-    rlk_others_handed_over(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
-}
-
-static void part_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  struct rlk_claim *claim = out->request.claim;
-  if (out->fault != RLK_FAULT_NONE || out->reply->type != RLK_REPLY_INTEGER)
-    return;
-  if (claim->key->count > 1)
-    rlk_others_handed_over_part(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
-  else
-    hear_of_the_queue(n, out);
-}
-
-static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
+void rlk_delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
-  if (out->fault == RLK_FAULT_NONE && !r->claim->kind->apart) {
-    rlk_peer_of(n)->queue_works |= r->of.hands_over;
-    hear_of_the_queue(n, out);
-  }
   if (out->fault == RLK_FAULT_LOST)
     *flags |= RLK_DELETE_LOST;
   else if (out->fault == RLK_FAULT_NONE)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
-  else if (out->fault == RLK_FAULT_PERMISSION && release_alone(n, r, out->now_ns) == 0)
-    return;
   rlk_vote_note_error(n, out);
   rlk_vote_delete(n, r, out->vote, out->now_ns);
   if (out->fault == RLK_FAULT_PAUSE || out->fault == RLK_FAULT_UNWRITABLE)
@@ -293,25 +253,22 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_holder_value(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
 }
 
-static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
+int rlk_end_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
   int64_t end_ns;
   if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || out->request.round != lock->round.number)
-    return;
+    return 0;
   end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
   lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
-  if (!rlk_in_flight(lock) || lock->op.phase != RLK_SLEEPING)
-    return;
-  if (!rlk_has_place(lock) && !lock->wait.room)
-    rlk_acquire_sleep(lock, out->now_ns);
+  return 1;
 }
 
 static void ttl_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   if (out->fault != RLK_FAULT_LOST)
     n->looked_rtt_ns = n->line->read_ns - out->request.sent_ns;
-  hint_arrived(n, out);
+  rlk_end_arrived(n, out);
   if (out->vote)
     rlk_vote_seen(n, out);
 }
@@ -329,106 +286,6 @@ static uint8_t removal_vote(const struct rlk_request *r, const struct rlk_reply 
   return reply->type != RLK_REPLY_INTEGER ? RLK_MISFIT : reply->integer > 0 ? RLK_GRANTED : RLK_GONE;
 }
 
-/* ---- the queue ---- */
-
-static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  redlock_lock *lock = rlk_vote_lock(&out->request);
-  rlk_vote_note_error(n, out);
-  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || lock->round.number != out->request.round)
-    return;
-  if (out->reply->integer > 0)
-    lock->others.part = out->request.of.part.number;
-  lock->others.are_waiting |= out->reply->integer > 0;
-  if (!out->request.of.part.is_last)
-    return;
-  lock->others.asked &= ~(UINT64_C(1) << n->index);
-  if (lock->others.until_ns)
-    rlk_operation_advance(lock, out->now_ns);
-}
-
-static int place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_lock(r);
-  (void)n;
-  if (lock && lock->round.number == r->round && rlk_in_flight(lock) && rlk_queue_missing(lock, now) == RLK_TURN_ATTEMPT)
-    rlk_operation_attempt(lock, now);
-  return 0;
-}
-
-static void place_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  redlock_lock *lock = rlk_vote_lock(&out->request);
-  enum rlk_turn turn;
-  if (out->fault == RLK_FAULT_MISFIT)
-    rlk_vote_note_error(n, out);
-  if (out->fault == RLK_FAULT_LOST || out->fault == RLK_FAULT_MISFIT || !lock ||
-      lock->round.number != out->request.round || !rlk_in_flight(lock))
-    return;
-  if (out->fault == RLK_FAULT_NONE)
-    turn = rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns),
-                            out->now_ns);
-  else
-    turn = rlk_queue_refused(lock, n->index, out->fault, out->now_ns);
-  if (turn == RLK_TURN_ATTEMPT)
-    rlk_operation_attempt(lock, out->now_ns);
-}
-
-static int place_of_several_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && rlk_in_flight(lock) && lock->wait.parts)
-    lock->wait.parts[r->of.part.number].ask_ns = now; /* it is asked for again */
-  (void)n;
-  return 0;
-}
-
-static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  redlock_lock *lock = rlk_vote_lock(&out->request);
-  const struct rlk_reply *reply = out->reply;
-  int part = out->request.of.part.number, is_answer = out->fault == RLK_FAULT_NONE;
-  int64_t until_ns = is_answer ? rlk_pttl_end_ns(reply->integers[1], out->now_ns) : 0;
-  if (out->fault == RLK_FAULT_LOST || !lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
-    return;
-  if (!is_answer)
-    rlk_room_refused(lock, n, out->fault, out->now_ns);
-  if (rlk_several_placed(lock, part, n->index, is_answer ? reply->integers[0] : 0, until_ns == 0, until_ns,
-                         out->now_ns) == RLK_TURN_ATTEMPT)
-    rlk_operation_attempt(lock, out->now_ns);
-}
-
-static int spare_place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && rlk_in_flight(lock) && rlk_has_place(lock) && lock->wait.second == n->index)
-    rlk_place_ask_at(lock, n->index, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
-  return 0;
-}
-
-static void spare_place_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  if (out->fault == RLK_FAULT_PERMISSION || out->fault == RLK_FAULT_UNKNOWN)
-    rlk_room_denied(n, out->now_ns);
-}
-
-/* A rank and a PTTL: sums of them with times do not overflow. */
-static uint8_t place_fits(const struct rlk_request *r, const struct rlk_reply *reply)
-{
-  (void)r;
-  return rlk_reply_is_pair(reply) && reply->integers[0] >= 0 && reply->integers[0] <= RANK_MAX &&
-                 reply->integers[1] >= -2
-             ? RLK_FITS
-             : RLK_MISFIT;
-}
-
-static void woken_outcome(struct rlk_engine *e, const struct rlk_node *n, const struct rlk_outcome *out)
-{
-  redlock_lock *lock = rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns);
-  if (lock)
-    rlk_operation_attempt(lock, out->now_ns);
-}
-
 static void holder_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim ? rlk_vote_lock(&out->request) : NULL;
@@ -441,7 +298,7 @@ const struct rlk_ask
   rlk_row_clock = {"TIME", .role = RLK_ASK_CLOCK, .read = time_fits}, /* the node has read it */
   rlk_row_marker = {"GET", .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = marker_arrived},
   rlk_row_delete = {"the release script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
-                    .again = delete_again, .arrived = delete_arrived},
+                    .again = rlk_delete_again, .arrived = rlk_delete_arrived},
   rlk_row_confirm = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_BUSY,
                      .again = confirm_again, .arrived = confirm_arrived},
   rlk_row_extend = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_GONE,
@@ -453,17 +310,7 @@ const struct rlk_ask
   rlk_row_renewed = {"GET", .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = renewed_arrived},
   rlk_row_value = {"GETRANGE", .is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived},
   rlk_row_ttl = {"PTTL", .is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived},
-  rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
   rlk_row_remove = {"DEL", .is_vote = 1, .read = removal_vote, .arrived = rlk_vote_removed},
-  rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
-  rlk_row_place = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
-                   .again = place_again, .arrived = place_arrived},
-  rlk_row_spare_place = {"the script of the queue", .read = place_fits,
-                         .again = spare_place_again, .arrived = spare_place_arrived},
-  rlk_row_place_of_several = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
-                              .again = place_of_several_again, .arrived = place_of_several_arrived},
-  rlk_row_part = {"the script of the queue", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS,
-                  .arrived = part_arrived},
   rlk_row_behind = {"GETRANGE", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS,
                     .arrived = holder_arrived},
   rlk_row_type = {"the look script", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
@@ -491,10 +338,7 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   const struct rlk_ask *ask = out->request.ask;
   struct rlk_claim *claim = out->request.claim;
   if (out->kind != RLK_OUTCOME_ANSWER) {
-    if (out->kind == RLK_OUTCOME_WOKEN)
-      woken_outcome(e, n, out);
-    else
-      rlk_news(e, n, out);
+    rlk_news(e, n, out);
     return;
   }
   if (!is_asked_again(n, out) && ask->arrived)

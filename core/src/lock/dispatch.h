@@ -9,11 +9,15 @@
 void rlk_dispatch(struct rlk_engine *engine, struct rlk_node *node, struct rlk_outcome *outcome);
 /* The answer to a take, of any kind of lock. */
 void rlk_take_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
-/* Parts of rows: an extension, or a renewal of several locks, is asked for again, or has its answer. */
+/* Parts of rows: an extension, a renewal of several locks or a delete is asked for again, or has its answer. */
 int rlk_extend_again(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
 void rlk_extend_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
 int rlk_renew_again(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
 void rlk_renew_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
+int rlk_delete_again(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
+void rlk_delete_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
+/* Notes when the key ends there: 1 if the answer is one to the lock's last round. */
+int rlk_end_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
 /* In a forked child: drops what was in flight on the parent's connections. */
 void rlk_dispatch_abandoned(struct rlk_engine *engine, struct rlk_node *node);
 

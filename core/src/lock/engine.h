@@ -8,10 +8,11 @@
 #include "../vote/guard.h"
 #include "figures.h"
 
-enum { RLK_ROOM_BUCKETS = 64, RLK_ALONE_KEPT = 64, RLK_QUEUE_NAME_SIZE = 16, RLK_CLIENT_ENTRY_MAX = 256 };
+enum { RLK_CLIENT_ENTRY_MAX = 256 };
 
 struct rlk_batch;
 struct rlk_claim;
+struct rlk_waits;
 
 /* A thread that waits for its operation while another one drives; it stands on that thread's stack. */
 struct rlk_waiter {
@@ -28,12 +29,6 @@ struct rlk_peer {
   int queue_works;                     /* a lock was handed over there, and that was not denied since */
   int queue_refused;                   /* the server forbids the queue (already reported) */
   int holder_refused;                  /* the same for the entries of holders */
-};
-
-/* A resource of which a release has learned that nobody waits for it. */
-struct rlk_alone {
-  uint64_t key_hash;
-  int64_t at_ns;
 };
 
 struct rlk_engine {
@@ -58,15 +53,7 @@ struct rlk_engine {
   int batches;              /* with answers to come */
   int64_t batch_answers_ns; /* until then the keeper reads late renewal replies: one may be NOSCRIPT */
   struct rlk_batch *spare_batch;
-  /* waiting in order */
-  struct rlk_room *rooms[RLK_ROOM_BUCKETS];
-  redlock_lock *placed[RLK_ROOM_BUCKETS];   /* queued waiters, by their place */
-  char queue_name[RLK_QUEUE_NAME_SIZE + 1]; /* of the client, in queues and as its channel */
-  int room_count;
-  struct rlk_alone alone[RLK_ALONE_KEPT]; /* each at the place of its hash; a newer one takes that */
-  uint64_t arrivals;                      /* acquisitions that were begun */
-  uint64_t places;                        /* taken so far */
-  uint64_t strays;                        /* wake-ups for unknown waiters */
+  struct rlk_waits *waits; /* what its waiters share: of the floor above */
   /* marks */
   redlock_lock *ended, *last_ended;
   int ended_marked;     /* the list of ended locks has grown: the descriptor must become readable */

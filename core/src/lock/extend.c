@@ -5,7 +5,6 @@
 #include "flight.h"
 #include "kind.h"
 #include "lease.h"
-#include "others.h"
 #include "renewal.h"
 #include "round.h"
 #include "backoff.h"
@@ -194,7 +193,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
   if (is_shared_now)
-    rlk_others_let_in(lock, now);
+    lock->kind->let_in(lock, now);
   return advance(lock, now);
 }
 

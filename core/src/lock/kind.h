@@ -17,15 +17,19 @@ struct rlk_kind {
                   const struct rlk_number *ttl_ms, int64_t proposal);
   int (*put_keep)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
   int (*put_cut)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
-  /* Gives it back there. hands_over: the node may have the queue of the resource. */
-  int (*put_give)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);
-  char form;         /* its name in its scripts; 0: it has none */
-  int shares;        /* it is held by readers */
-  const char *alone; /* what it is called where it cannot go on as a reader's; NULL: it can */
-  int many;          /* several may hold it at a time: a winner leaves the queue */
-  int tells_end;     /* a take that meets others reports how long they hold */
-  int apart;         /* it leaves the queue with a request of its own, behind the one that gives it back */
-  int finds_own;     /* a take that meets its own token is granted: there is no need to ask whose key that is */
+  /* Gives it back there: the row of that request, or NULL when memory is out. */
+  const struct rlk_ask *(*put_give)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim,
+                                    int64_t now_ns);
+  void (*leave)(struct rlk_node *node, struct rlk_claim *claim,
+                int64_t now_ns);                      /* ... and leaves the queue behind it */
+  void (*let_in)(redlock_lock *lock, int64_t now_ns); /* a holder that was exclusive goes on as one that shares */
+  void (*lost)(redlock_lock *lock); /* a hold has ended before its release: its place in queues goes */
+  char form;                        /* its name in its scripts; 0: it has none */
+  int shares;                       /* it is held by readers */
+  const char *alone;                /* what it is called where it cannot go on as a reader's; NULL: it can */
+  int many;                         /* several may hold it at a time: a winner leaves the queue */
+  int tells_end;                    /* a take that meets others reports how long they hold */
+  int finds_own; /* a take that meets its own token is granted: there is no need to ask whose key that is */
   /* REDLOCK_OK, or REDLOCK_INVALID with the reason why it cannot be acquired. */
   int (*check)(const redlock_lock *lock, struct rlk_text *why);
   /* Prepares a claim that is no attempt: of a token to adopt, or of what is to be inspected or, of_all, removed. As

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "../base/mutant.h"
+#include "kind.h"
 #include "lease.h"
-#include "queue.h"
 
 const char *rlk_loss_name(int reason)
 {
@@ -88,7 +88,8 @@ void rlk_lock_lost(redlock_lock *lock, int reason)
   lock->hold.valid_until_ns = 0;
   rlk_timer_clear(&e->net.timers, &lock->hold.timer);
   rlk_lock_end_renewal(lock);
-  rlk_queue_forget(lock); /* its program may release it much later */
+  if (lock->claim->kind->lost)
+    lock->claim->kind->lost(lock); /* its program may release it much later */
   rlk_lock_note_loss(lock, reason);
   rlk_mark_ended(e, lock);
 }

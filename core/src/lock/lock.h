@@ -21,11 +21,6 @@ struct rlk_node_answer {
   char *error;              /* ERROR: the server's text, or NULL */
 };
 
-enum {
-  RLK_QUEUE_ANYWHERE = -2, /* the client is connecting: it does not know yet where others wait */
-  RLK_QUEUE_EACH = -3      /* each of several resources has a home of its own */
-};
-
 enum rlk_phase {
   RLK_IDLE,
   RLK_ASKING_ALL,   /* a round on all nodes */
@@ -79,6 +74,7 @@ struct rlk_verb {
   int (*ask)(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);         /* of a round: 0, or -1 */
   int (*advance)(redlock_lock *lock, int64_t now_ns);                            /* there are new answers */
   int (*timer)(redlock_lock *lock, int64_t now_ns);
+  void (*ended)(redlock_lock *lock); /* it has just ended; may be NULL */
 };
 
 /* The operation that runs, or the last (operation.c). */
@@ -120,9 +116,7 @@ struct rlk_round {
 /* An acquisition, and its last token (acquire.c). */
 struct rlk_attempt {
   int64_t began_ns;
-  int64_t tried_ns;   /* when the last attempt began */
-  int64_t arrived_ns; /* its place in the queue is by this */
-  uint64_t arrival;   /* ... and among those of its client by this number */
+  int64_t tried_ns; /* when the last attempt began */
   int64_t count, max;
   int verdict;                             /* of the last full round */
   int home;                                /* node asked first, or -1 */
@@ -134,47 +128,6 @@ struct rlk_attempt {
   uint64_t full;                           /* permits: nodes that said that none is free, as bits */
   struct rlk_number ttl_text;              /* as it is sent */
   int quarantine_is_told, refusal_is_told; /* as events, once in a wait */
-};
-
-/* What a lock of several resources knows of one of them (several.c). */
-struct rlk_part_wait {
-  int home; /* the node of the queue in which it has a place; -1: none */
-  int rank; /* how many are before it: 0 none, 1 none of several resources */
-  int is_free;
-  int64_t asked_ns, ask_ns; /* when it was asked for, and when it is to be asked for again */
-};
-
-/* Its position in the order of waiters for a resource (queue.c, room.c). */
-struct rlk_wait {
-  struct rlk_room *room;         /* NULL: it does not wait there */
-  redlock_lock *next, *previous; /* in it */
-  redlock_lock *next_placed;     /* in its bucket of engine->placed */
-  struct rlk_place place;        /* in the queues of two nodes: */
-  int home, second;              /* ... the one that it believes, and another one, if home gets late; -1: none */
-  int64_t spare_due_ns;          /* when that is asked for again */
-  int64_t rank;                  /* of the last answer */
-  int64_t rank_changed_ns;
-  int is_ranked;               /* there was an answer */
-  int64_t told_ns;             /* by when it was told to ask again; RLK_NEVER */
-  int is_told;                 /* that it is its turn, while an attempt or a pause was under way */
-  int relies_on_push;          /* it promised to ask again as one that is woken */
-  int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
-  int in_vain;                 /* attempts that failed although its turn had come */
-  int64_t pause_until_ns;      /* ... and until when there is no other one */
-  struct rlk_part_wait *parts; /* of several resources; NULL: it has not waited yet */
-  int64_t arrival_us;          /* ... its place in all queues is by this */
-  int64_t keeps_until_ns;      /* ... it keeps what is free, or lets others pass, until then; 0: it is not first yet */
-  int64_t keep_ns;             /* ... for so long, */
-  int keeps;                   /* ... and which of both it does */
-};
-
-/* Whether others wait for its resource (queue.c). */
-struct rlk_others {
-  int home;         /* the node that is asked behind its SET, RLK_QUEUE_..., or -1 */
-  uint64_t asked;   /* nodes whose answer to that is outstanding, as bits */
-  int64_t until_ns; /* a lock that is won waits for them no longer than that; 0: it does not wait */
-  int are_waiting;  /* a home node said so behind its vote, */
-  int part;         /* of that one of several resources */
 };
 
 struct redlock_lock {
@@ -198,8 +151,7 @@ struct redlock_lock {
   struct rlk_operation op;
   struct rlk_round round;
   struct rlk_attempt attempt;
-  struct rlk_wait wait;
-  struct rlk_others others;
+  struct rlk_wait *wait;                /* its own: what the floor above knows while it waits */
   struct rlk_holder *holder;            /* the holder, if it was asked for; else NULL */
   struct rlk_node_answer *node_answers; /* per node */
   uint8_t votes[];                      /* enum rlk_vote per node */
@@ -214,11 +166,6 @@ static inline int rlk_in_flight(const redlock_lock *lock)
 static inline int rlk_is_single(const redlock_lock *lock)
 {
   return lock->op.kind == REDLOCK_ACQUIRE && lock->attempt.max == 1;
-}
-
-static inline int rlk_has_place(const redlock_lock *lock)
-{
-  return lock->wait.place.number != 0;
 }
 
 /* By an operation, or by a thread that has not taken its result yet. */

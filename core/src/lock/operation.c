@@ -3,16 +3,12 @@
  * that came up or failed. Each step returns a status, and anything but REDLOCK_PENDING ends the operation here. */
 #include "../base/list.h"
 #include "../base/mutant.h"
-#include "acquire.h"
 #include "cleanup.h"
 #include "depth.h"
-#include "extend.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
 #include "operation.h"
-#include "queue.h"
-#include "release.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
@@ -34,7 +30,8 @@ static void finish(redlock_lock *lock, int status)
   rlk_timer_clear(&e->net.timers, &lock->op.timer);
   RLK_LIST_REMOVE(e->flights, e->last_flight, lock, flight.);
   rlk_claim_let_go(e, &lock->op.probe);
-  rlk_queue_leave(lock);
+  if (lock->op.verb->ended)
+    lock->op.verb->ended(lock);
   if (lock->op.waiter)
     rlk_mark_woken(e, lock->op.waiter);
   if (lock->op.is_started)
@@ -56,31 +53,15 @@ void rlk_operation_advance(redlock_lock *lock, int64_t now)
     end(lock, lock->op.verb->advance(lock, now));
 }
 
-void rlk_operation_attempt(redlock_lock *lock, int64_t now)
+void rlk_operation_end(redlock_lock *lock, int status)
 {
-  end(lock, rlk_acquire_attempt(lock, now));
-}
-
-void rlk_operation_retry(redlock_lock *lock, int64_t now)
-{
-  end(lock, rlk_acquire_retry(lock, now));
+  end(lock, status);
 }
 
 void rlk_operation_lapse(redlock_lock *lock, int64_t now)
 {
   if (!rlk_lock_is_held(lock, now))
     rlk_operation_advance(lock, now); /* an extension ends with its lock */
-}
-
-/* NULL: there is no such operation. */
-static const struct rlk_verb *verb_of(const redlock_lock *lock, int operation)
-{
-  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release, &rlk_inspect,
-                                                 &rlk_expire,  &rlk_remove, &rlk_who};
-  const struct rlk_verb *inner = rlk_depth_verb(lock, operation);
-  if (inner)
-    return inner;
-  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_WHO ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
 }
 
 /* Says why a call was refused that never got as far as the nodes. */
@@ -113,7 +94,7 @@ static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
     rlk_lock_refuse_name(lock);
     return REDLOCK_INVALID;
   }
-  if (verb == &rlk_acquire) {
+  if (verb->kind == REDLOCK_ACQUIRE && !rlk_depth_is_inner(verb)) {
     if (!owned)
       return REDLOCK_OK;
     rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first");
@@ -161,34 +142,29 @@ static void default_terms(redlock_lock *lock)
 }
 
 /* REDLOCK_OK if the state of the handle and the arguments allow the call. */
-static int check(redlock_lock *lock, int operation, struct rlk_call *call)
+static int check(redlock_lock *lock, struct rlk_call *call)
 {
-  int status;
-  if (!call->verb) {
-    char why[80];
-    struct rlk_text text = rlk_text_in(why, sizeof why);
-    rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_WHO);
-    rlk_lock_refuse(lock, why);
-    return REDLOCK_INVALID;
-  }
-  status = refusal(lock, call->verb);
+  int status = refusal(lock, call->verb);
   if (status != REDLOCK_OK && status != REDLOCK_INVALID)
     explain(lock, call->verb, status);
   return status == REDLOCK_OK ? check_arguments(lock, call) : status;
 }
 
-int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t now)
+int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t arg, int64_t now)
 {
-  struct rlk_call call = {.verb = verb_of(lock, operation), .arg = arg}; /* refused, it changes no votes to come */
+  const struct rlk_verb *inner = verb ? rlk_depth_verb(lock, verb->kind) : NULL;
+  struct rlk_call call = {.verb = inner ? inner : verb, .arg = arg}; /* refused, it changes no votes to come */
   int status;
   if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
   if (lock->engine->net.state != RLK_NET_OPEN) {
     rlk_lock_refuse(lock, "the client has been closed");
-    return operation == REDLOCK_RELEASE && lock->state == REDLOCK_STATE_LOST ? REDLOCK_LOST : REDLOCK_INVALID;
+    return verb && verb->kind == REDLOCK_RELEASE && lock->state == REDLOCK_STATE_LOST ? REDLOCK_LOST : REDLOCK_INVALID;
   }
   rlk_lock_is_held(lock, now);
-  status = check(lock, operation, &call);
+  if (!verb)
+    return REDLOCK_INVALID;
+  status = check(lock, &call);
   if (status != REDLOCK_OK)
     return status;
   rlk_lock_refuse(lock, NULL);

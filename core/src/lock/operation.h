@@ -6,13 +6,11 @@
 #include "lock.h"
 
 void rlk_operation_advance(redlock_lock *lock, int64_t now_ns);
-/* operation: enum redlock_operation, or what a caller took for one */
-int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t now_ns);
+/* verb NULL: what a caller took for an operation, which is refused */
+int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t arg, int64_t now_ns);
 void rlk_operation_cancel(redlock_lock *lock, int64_t now_ns);
 void rlk_operation_timer(redlock_lock *lock, int64_t now_ns);
-void rlk_operation_attempt(redlock_lock *lock, int64_t now_ns); /* acquire: it is its turn */
-/* The winner came back to its lock too late to use it: that attempt has failed. */
-void rlk_operation_retry(redlock_lock *lock, int64_t now_ns);
+void rlk_operation_end(redlock_lock *lock, int status);       /* unless that is REDLOCK_PENDING */
 void rlk_operation_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
 void rlk_operation_forked(redlock_lock *lock);                /* in a child: the parent's lock is not ours */
 int rlk_is_awaited(const redlock_lock *lock);                 /* a thread has to go on waiting for it */

@@ -6,7 +6,6 @@
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
-#include "others.h"
 #include "release.h"
 #include "round.h"
 
@@ -55,28 +54,13 @@ static int advance_held(redlock_lock *lock, const struct rlk_tally *tally, int s
   return status != REDLOCK_PENDING && (verdict == REDLOCK_OK || !is_open) ? REDLOCK_OK : REDLOCK_PENDING;
 }
 
-/* The ACL may deny a first hand-over, and later no thread may be there to read that. */
-static int may_be_denied_at(const redlock_lock *lock, int node)
-{
-  return lock->votes[node] == RLK_ASKED && !lock->engine->peers[node].queue_works;
-}
-
-static int may_be_denied(const redlock_lock *lock)
-{
-  int hands_over = lock->claim->hands_over != -1 && !lock->claim->kind->apart;
-  for (int i = 0; hands_over && i < lock->engine->net.node_count; i++)
-    if (may_be_denied_at(lock, i))
-      return 1;
-  return 0;
-}
-
-static int advance_release(redlock_lock *lock, int64_t now)
+int rlk_release_advance(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->op.state_before == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
   (void)now;
-  if ((lock->op.scripts_missing && tally.asked > 0) || may_be_denied(lock))
+  if (lock->op.scripts_missing && tally.asked > 0)
     return REDLOCK_PENDING; /* the replies of the others may need a repair too, and later no thread may read them */
   if (lock->op.state_before == REDLOCK_STATE_HELD)
     return advance_held(lock, &tally, status);
@@ -86,8 +70,6 @@ static int advance_release(redlock_lock *lock, int64_t now)
 /* The lock takes a new token or ends: the old one is deleted wherever it may be left. */
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
 {
-  if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
-    rlk_others_hand_over(lock, now);
   if (lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_claim_let_go(lock->engine, &lock->claim);
@@ -107,7 +89,7 @@ static void note_deletes(redlock_lock *lock, int64_t now)
   }
 }
 
-static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_t now)
+int rlk_release_begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   lock->op.state_before = lock->state;
   if (lock->state == REDLOCK_STATE_HELD)
@@ -122,20 +104,19 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
     lock->hold.valid_until_ns = 0;
   }
   rlk_flight_begin(lock, call->verb);
-  rlk_others_hand_over(lock, now);
   rlk_round_clear(lock);
   rlk_claim_give_up(lock->engine, lock->claim, lock->round.number, now);
   note_deletes(lock, now);
   rlk_round_time(lock, now);
-  return advance_release(lock, now);
+  return lock->op.verb->advance(lock, now);
 }
 
-static int ask_release(struct rlk_node *n, redlock_lock *lock, int64_t now)
+int rlk_release_ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   return rlk_ask_delete(n, lock->claim, lock->round.number, now);
 }
 
-static int round_timer(redlock_lock *lock, int64_t now)
+int rlk_release_timer(redlock_lock *lock, int64_t now)
 {
   if (now < lock->op.deadline_ns && rlk_round_has_time(lock, now))
     return REDLOCK_PENDING;
@@ -143,13 +124,6 @@ static int round_timer(redlock_lock *lock, int64_t now)
   rlk_holder_stop_waiting(lock);
   return lock->op.verb->advance(lock, now);
 }
-
-const struct rlk_verb rlk_release = {.kind = REDLOCK_RELEASE,
-                                     .name = "release",
-                                     .begin = begin_release,
-                                     .ask = ask_release,
-                                     .advance = advance_release,
-                                     .timer = round_timer};
 
 /* ---- inspect, remove ---- */
 
@@ -209,7 +183,7 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
   return call->verb->advance(lock, now);
 }
 
-#define PROBES .asks_everybody = 1, .begin = begin_probe, .timer = round_timer
+#define PROBES .asks_everybody = 1, .begin = begin_probe, .timer = rlk_release_timer
 const struct rlk_verb rlk_inspect = {
     .kind = REDLOCK_INSPECT, .name = "inspect", .ask = rlk_ask_inspect, .advance = advance_inspect, PROBES};
 const struct rlk_verb rlk_who = {

@@ -4,7 +4,13 @@
 
 #include "lock.h"
 
-extern const struct rlk_verb rlk_release, rlk_inspect, rlk_who, rlk_remove;
+extern const struct rlk_verb rlk_inspect, rlk_who, rlk_remove;
+
+/* The parts of the verb that releases (handover.c). */
+int rlk_release_begin(redlock_lock *lock, const struct rlk_call *call, int64_t now_ns);
+int rlk_release_ask(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+int rlk_release_advance(redlock_lock *lock, int64_t now_ns);
+int rlk_release_timer(redlock_lock *lock, int64_t now_ns);
 
 /* A claim that is no attempt, prepared as the pin of its kind says; the caller lets it go. Unless REDLOCK_OK: NULL, and
  * the lock knows the reason. */

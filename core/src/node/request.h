@@ -30,7 +30,6 @@ struct rlk_request {
     const struct rlk_ask *vote; /* marker: the row of the request that it stands behind */
     int64_t number;             /* the number to which it is raised */
     int64_t client;             /* the number of the client whose entry is asked for */
-    int hands_over;             /* delete: it is the script of the queue */
     struct {
       int number, is_last;
     } part;                  /* question about a queue: of that one of several resources, the last to the node */

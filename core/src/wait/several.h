@@ -2,7 +2,7 @@
 #ifndef RLK_SEVERAL_H
 #define RLK_SEVERAL_H
 
-#include "standing.h"
+#include "place.h"
 
 /* An attempt has failed because others hold some of them. */
 enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now_ns);
@@ -14,6 +14,5 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
 /* A resource whose home the node is may have been released, or an asker has found it free. */
 enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now_ns);
 void rlk_several_leave(redlock_lock *lock); /* all queues */
-void rlk_several_free(redlock_lock *lock);
 
 #endif

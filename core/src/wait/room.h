@@ -2,12 +2,12 @@
 #ifndef RLK_ROOM_H
 #define RLK_ROOM_H
 
-#include "lock.h"
+#include "wait.h"
 
 /* The waiters of one client for one resource, in order of arrival. Among those on the same terms only the first,
  * their leader, asks the nodes. */
 struct rlk_room {
-  struct rlk_room *next; /* in its bucket of engine->rooms */
+  struct rlk_room *next; /* in its bucket of engine->waits->rooms */
   struct rlk_key *key;
   redlock_lock *first, *last;
   int64_t contended_until_ns; /* until then every lock asks the queue before the nodes */
@@ -41,6 +41,7 @@ redlock_lock *rlk_room_leader(const redlock_lock *lock);
 int rlk_room_leads(const redlock_lock *lock);
 /* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */
 int rlk_rooms_count(const struct rlk_engine *engine, int *longest);
-void rlk_rooms_free(struct rlk_engine *engine);
+struct rlk_waits *rlk_waits_new(void);        /* what the waiters of a client share; NULL when memory is out */
+void rlk_waits_free(struct rlk_waits *waits); /* NULL does nothing */
 
 #endif

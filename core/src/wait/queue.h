@@ -3,7 +3,7 @@
 #ifndef RLK_QUEUE_H
 #define RLK_QUEUE_H
 
-#include "standing.h"
+#include "place.h"
 
 /* Whether this acquisition waits in order. */
 int rlk_queue_is_used(const redlock_lock *lock);
@@ -26,5 +26,9 @@ enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fau
 /* A push: the turn of that place has come. The lock that is to make an attempt now, or NULL. */
 redlock_lock *rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
 void rlk_queue_init(struct rlk_engine *engine); /* a name of its own, in a child, too */
+/* What a lock has of this floor; NULL when memory is out. */
+struct rlk_wait *rlk_wait_new(void);
+void rlk_wait_forget_parts(struct rlk_wait *wait); /* it has other resources */
+void rlk_wait_free(struct rlk_wait *wait);         /* NULL does nothing */
 
 #endif

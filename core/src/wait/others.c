@@ -1,8 +1,11 @@
 #include "others.h"
 
+#include "../base/hash.h"
+#include "../base/macros.h"
 #include "../base/mutant.h"
-#include "backoff.h"
-#include "kind.h"
+#include "../lock/kind.h"
+#include "../lock/release.h"
+#include "home.h"
 #include "place.h"
 #include "queue.h"
 #include "room.h"
@@ -15,11 +18,9 @@
 /* Whoever re-acquires without contention skips the queue, with the same handle or another one. */
 static struct rlk_alone *alone_at(struct rlk_engine *e, struct rlk_key *key)
 {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; !key->hash && i < key->all_size; i++)
-    hash = (hash ^ (unsigned char)key->all[i]) * 0x100000001b3;
-  key->hash = key->hash ? key->hash : hash;
-  return &e->alone[(key->hash ^ key->hash >> 32) % RLK_ALONE_KEPT];
+  if (!key->hash)
+    key->hash = rlk_hash(RLK_HASH_OF_NOTHING, key->all, key->all_size);
+  return &e->waits->alone[(key->hash ^ key->hash >> 32) % RLK_ALONE_KEPT];
 }
 
 static void note_alone(struct rlk_engine *e, struct rlk_key *key, int is_alone, int64_t now)
@@ -66,49 +67,64 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
   return lock->key->count > 1 ? homes(lock, now) : rlk_room_home(lock, lock->key, now);
 }
 
-int rlk_others_home(const redlock_lock *lock, int64_t now)
+void rlk_others_look(redlock_lock *lock, int64_t now)
 {
-  return rlk_has_place(lock) || is_alone(lock, now) || !rlk_queue_is_used(lock) ? -1 : home_or_anywhere(lock, now);
+  int is_needed = !rlk_has_place(lock) && !is_alone(lock, now) && rlk_queue_is_used(lock);
+  lock->wait->others = (struct rlk_others){.home = is_needed ? home_or_anywhere(lock, now) : -1};
+}
+
+void rlk_others_ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  struct rlk_others *others = &lock->wait->others;
+  if ((n->index == others->home || others->home <= RLK_QUEUE_ANYWHERE) && rlk_ask_is_queued(n, lock, now) == 0)
+    others->asked |= UINT64_C(1) << n->index;
+}
+
+int rlk_others_told(redlock_lock *lock, int node, int part, int are_waiting, int is_last)
+{
+  struct rlk_others *others = &lock->wait->others;
+  if (are_waiting)
+    others->part = part;
+  others->are_waiting |= are_waiting;
+  if (is_last)
+    others->asked &= ~(UINT64_C(1) << node);
+  return is_last && others->until_ns;
 }
 
 int rlk_others_are_ahead(const redlock_lock *lock)
 {
-  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !rlk_has_place(lock) && rlk_queue_is_used(lock);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
+  return !RLK_MUTANT(QUEUE_JUMPER) && lock->wait->others.are_waiting && !rlk_has_place(lock) && rlk_queue_is_used(lock);
 }
 
 /* A lock that others may share is not won without that word: readers that come would pass a writer for ever. It waits
  * for the connection, too, unless the node is known to be away. */
 static int must_know(const redlock_lock *lock)
 {
-  return lock->kind->shares && lock->others.home != -1 && (lock->others.asked || is_connecting(lock->engine));
+  return lock->kind->shares && lock->wait->others.home != -1 &&
+         (lock->wait->others.asked || is_connecting(lock->engine));
 }
 
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
 {
   int64_t lease_ns = lock->op.asked.lease_ns;
-  if (lock->others.are_waiting || (!lock->others.asked && !must_know(lock)))
+  if (lock->wait->others.are_waiting || (!lock->wait->others.asked && !must_know(lock)))
     return 0;
-  if (!lock->others.until_ns)
-    lock->others.until_ns =
-        now + (must_know(lock) ? smaller(RLK_LATE_NS, lease_ns / 4) : smaller(KNOWS_WITHIN_NS, lease_ns / 20));
-  return now < lock->others.until_ns;
+  if (!lock->wait->others.until_ns)
+    lock->wait->others.until_ns =
+        now + (must_know(lock) ? rlk_smaller(RLK_LATE_NS, lease_ns / 4) : rlk_smaller(KNOWS_WITHIN_NS, lease_ns / 20));
+  return now < lock->wait->others.until_ns;
 }
 
 void rlk_others_hand_over(redlock_lock *lock, int64_t now)
 {
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  if (!rlk_has_place(lock) && !lock->engine->room_count && is_alone(lock, now))
+  if (!rlk_has_place(lock) && !lock->engine->waits->room_count && is_alone(lock, now))
     return;
   note_alone(lock->engine, lock->key, 0, now); /* until home answers */
-  lock->claim->hands_over = rlk_has_place(lock) ? lock->wait.home : home_or_anywhere(lock, now);
+  lock->claim->hands_over = rlk_has_place(lock) ? lock->wait->home : home_or_anywhere(lock, now);
   lock->claim->queues_empty = 0;
-  lock->claim->place = lock->wait.place;
+  lock->claim->place = lock->wait->place;
 }
 
 void rlk_others_pass_on(redlock_lock *lock, int64_t now)
@@ -121,13 +137,13 @@ void rlk_others_let_in(redlock_lock *lock, int64_t now)
   struct rlk_engine *e = lock->engine;
   if (!RLK_INT(&lock->options, QUEUE))
     return;
-  lock->claim->place = lock->wait.place;
+  lock->claim->place = lock->wait->place;
   if (lock->key->count > 1)
     homes(lock, now);
   for (int i = 0; i < e->net.node_count; i++)
     if (e->net.nodes[i].state == RLK_NODE_READY)
       rlk_ask_let_in(&e->net.nodes[i], lock->claim, now); /* without memory they find out by asking */
-  lock->wait.place.number = 0;
+  lock->wait->place.number = 0;
 }
 
 static void wake(redlock_lock *lock, int64_t now)
@@ -147,19 +163,19 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     return;
   if (others_wait)
     room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
-  else if (e->room_count)
+  else if (e->waits->room_count)
     room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
   note_alone(e, claim->key, !others_wait, now);
   if (!room)
     return;
   for (first = room->first;
        first && !rlk_has_place(first);) /* without one it waits beside the queue, or behind others */
-    first = first->wait.next;
+    first = first->wait->next;
   if (!others_wait || !first) /* else it may be that one of whom the node has heard */
     room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
   ours = room->ours_until_ns ? room->first : NULL;
   if (ours && ours != first)
-    ours->wait.is_told = !others_wait;
+    ours->wait->is_told = !others_wait;
   room->ours_until_ns = 0;
   wake(ours, now);
   wake(first, now); /* of this client: the node need not report it */
@@ -171,4 +187,47 @@ void rlk_others_handed_over_part(struct rlk_engine *e, struct rlk_claim *claim, 
     return;
   if (others_wait || ++claim->queues_empty == claim->key->count)
     note_alone(e, claim->key, !others_wait, now);
+}
+
+/* ---- the release ---- */
+
+static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_t now)
+{
+  rlk_others_hand_over(lock, now);
+  return rlk_release_begin(lock, call, now);
+}
+
+/* The ACL may deny a first hand-over, and later no thread may be there to read that. */
+static int may_be_denied_at(const redlock_lock *lock, int node)
+{
+  return lock->votes[node] == RLK_ASKED && !lock->engine->peers[node].queue_works;
+}
+
+static int may_be_denied(const redlock_lock *lock)
+{
+  int hands_over = lock->claim->hands_over != -1 && !lock->claim->kind->leave;
+  for (int i = 0; hands_over && i < lock->engine->net.node_count; i++)
+    if (may_be_denied_at(lock, i))
+      return 1;
+  return 0;
+}
+
+static int advance_release(redlock_lock *lock, int64_t now)
+{
+  return may_be_denied(lock) ? REDLOCK_PENDING : rlk_release_advance(lock, now);
+}
+
+const struct rlk_verb rlk_release = {.kind = REDLOCK_RELEASE,
+                                     .name = "release",
+                                     .begin = begin_release,
+                                     .ask = rlk_release_ask,
+                                     .advance = advance_release,
+                                     .timer = rlk_release_timer,
+                                     .ended = rlk_queue_leave};
+
+void rlk_others_drop_claim(redlock_lock *lock, int64_t now)
+{
+  if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
+    rlk_others_hand_over(lock, now);
+  rlk_lock_drop_claim(lock, now);
 }

@@ -3,26 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../base/list.h"
 #include "../base/mutant.h"
-#include "backoff.h"
-#include "operation.h"
+#include "home.h"
 
 #define REFUSED_NS (10000 * RLK_NS_PER_MS) /* how long an unusable queue is left alone */
 
 static struct rlk_room **bucket_of(struct rlk_engine *e, const char *resource, size_t size)
 {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < size; i++)
-    hash = (hash ^ (unsigned char)resource[i]) * 0x100000001b3;
-  return &e->rooms[(hash ^ hash >> 32) % RLK_ROOM_BUCKETS];
+  uint64_t hash = rlk_hash(RLK_HASH_OF_NOTHING, resource, size);
+  return &e->waits->rooms[(hash ^ hash >> 32) % RLK_ROOM_BUCKETS];
 }
 
-static void free_room(struct rlk_engine *e, struct rlk_room *room)
+static void free_room(struct rlk_waits *waits, struct rlk_room *room)
 {
   rlk_key_drop(room->key);
   free(room);
-  e->room_count--;
+  waits->room_count--;
 }
 
 struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_t size, int64_t now)
@@ -33,7 +31,7 @@ struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_
       found = room;
     } else if (!room->first && now >= room->contended_until_ns && now >= room->queue_again_ns) {
       *at = room->next;
-      free_room(e, room);
+      free_room(e->waits, room);
       continue;
     }
     at = &room->next;
@@ -49,8 +47,9 @@ struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now)
 int rlk_room_home(const redlock_lock *lock, struct rlk_key *key, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
-  int home = rlk_backoff_node(lock, key, RLK_LATE_NS, now);
-  const struct rlk_room *room = e->room_count ? rlk_room_find(e, rlk_key_resource(key), key->resource_size, now) : NULL;
+  int home = rlk_home_node(lock, key, RLK_LATE_NS, now);
+  const struct rlk_room *room =
+      e->waits->room_count ? rlk_room_find(e, rlk_key_resource(key), key->resource_size, now) : NULL;
   return home < 0 || now < e->peers[home].queue_again_ns || (room && now < room->queue_again_ns) ? -1 : home;
 }
 
@@ -72,11 +71,11 @@ void rlk_room_denied(struct rlk_node *n, int64_t now)
 /* A denied command concerns all resources; any other error may come from the keys of this one. */
 void rlk_room_refused(const redlock_lock *lock, struct rlk_node *n, enum rlk_fault fault, int64_t now)
 {
-  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait.room) {
+  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait->room) {
     rlk_room_denied(n, now);
   } else {
     tell_refused(n);
-    lock->wait.room->queue_again_ns = now + REFUSED_NS;
+    lock->wait->room->queue_again_ns = now + REFUSED_NS;
   }
 }
 
@@ -89,7 +88,7 @@ struct rlk_room *rlk_room_make(struct rlk_engine *e, struct rlk_key *key, int64_
   room = calloc(1, sizeof *room);
   if (!room)
     return NULL;
-  e->room_count++;
+  e->waits->room_count++;
   room->key = key;
   room->key->users++;
   room->next = *bucket;
@@ -100,17 +99,17 @@ struct rlk_room *rlk_room_make(struct rlk_engine *e, struct rlk_key *key, int64_
 void rlk_room_enter(struct rlk_room *room, redlock_lock *lock)
 {
   redlock_lock *before = room->last;
-  while (before && before->attempt.arrival > lock->attempt.arrival && !rlk_room_is_trying(before))
-    before = before->wait.previous;
-  lock->wait.room = room;
-  lock->wait.previous = before;
-  lock->wait.next = before ? before->wait.next : room->first;
+  while (before && before->wait->arrival > lock->wait->arrival && !rlk_room_is_trying(before))
+    before = before->wait->previous;
+  lock->wait->room = room;
+  lock->wait->previous = before;
+  lock->wait->next = before ? before->wait->next : room->first;
   if (before)
-    before->wait.next = lock;
+    before->wait->next = lock;
   else
     room->first = lock;
-  if (lock->wait.next)
-    lock->wait.next->wait.previous = lock;
+  if (lock->wait->next)
+    lock->wait->next->wait->previous = lock;
   else
     room->last = lock;
 }
@@ -129,13 +128,13 @@ int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other)
 redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock)
 {
   while (from && !rlk_room_are_alike(from, lock))
-    from = from->wait.next;
+    from = from->wait->next;
   return from;
 }
 
 redlock_lock *rlk_room_leader(const redlock_lock *lock)
 {
-  return rlk_room_alike(lock->wait.room->first, lock);
+  return rlk_room_alike(lock->wait->room->first, lock);
 }
 
 int rlk_room_leads(const redlock_lock *lock)
@@ -145,19 +144,25 @@ int rlk_room_leads(const redlock_lock *lock)
 
 void rlk_room_leave(redlock_lock *lock)
 {
-  struct rlk_room *room = lock->wait.room;
-  RLK_LIST_REMOVE(room->first, room->last, lock, wait.);
-  lock->wait.room = NULL;
+  struct rlk_room *room = lock->wait->room;
+  RLK_LIST_REMOVE(room->first, room->last, lock, wait->);
+  lock->wait->room = NULL;
 }
 
-void rlk_rooms_free(struct rlk_engine *e)
+struct rlk_waits *rlk_waits_new(void)
 {
-  for (int i = 0; i < RLK_ROOM_BUCKETS; i++)
-    while (e->rooms[i]) {
-      struct rlk_room *room = e->rooms[i];
-      e->rooms[i] = room->next;
-      free_room(e, room);
+  return calloc(1, sizeof(struct rlk_waits));
+}
+
+void rlk_waits_free(struct rlk_waits *waits)
+{
+  for (int i = 0; waits && i < RLK_ROOM_BUCKETS; i++)
+    while (waits->rooms[i]) {
+      struct rlk_room *room = waits->rooms[i];
+      waits->rooms[i] = room->next;
+      free_room(waits, room);
     }
+  free(waits);
 }
 
 /* ---- figures ---- */
@@ -165,7 +170,7 @@ void rlk_rooms_free(struct rlk_engine *e)
 static int length_of(const struct rlk_room *room)
 {
   int length = 0;
-  for (const redlock_lock *lock = room->first; lock; lock = lock->wait.next)
+  for (const redlock_lock *lock = room->first; lock; lock = lock->wait->next)
     length++;
   return length;
 }
@@ -175,13 +180,13 @@ int rlk_rooms_count(const struct rlk_engine *e, int *longest)
   int waiting = 0;
   *longest = 0;
   for (int i = 0; i < RLK_ROOM_BUCKETS; i++) {
-    for (const struct rlk_room *room = e->rooms[i]; room; room = room->next) {
+    for (const struct rlk_room *room = e->waits->rooms[i]; room; room = room->next) {
       int length = length_of(room);
       waiting += length;
       *longest = length > *longest ? length : *longest;
     }
   }
   for (const redlock_lock *lock = e->flights; lock; lock = lock->flight.next) /* and those outside of queues */
-    waiting += lock->op.kind == REDLOCK_ACQUIRE && lock->op.phase == RLK_SLEEPING && !lock->wait.room;
+    waiting += lock->op.kind == REDLOCK_ACQUIRE && lock->op.phase == RLK_SLEEPING && !lock->wait->room;
   return waiting;
 }

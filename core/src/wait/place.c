@@ -1,12 +1,13 @@
 #include "place.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/mutant.h"
+#include "../lock/asking.h"
+#include "../lock/backoff.h"
+#include "../lock/kind.h"
 #include "../node/listener.h"
-#include "asking.h"
-#include "backoff.h"
-#include "kind.h"
 
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
@@ -45,7 +46,7 @@ static void put_place(struct rlk_out *out, const struct rlk_place *place, int no
     RLK_OUT_TEXT(out, "$0\r\n\r\n");
     return;
   }
-  rlk_text_format(&text, "%s%c", rlk_engine_of(out->line->node->net)->queue_name, place->shares ? '/' : ':');
+  rlk_text_format(&text, "%s%c", rlk_engine_of(out->line->node->net)->waits->queue_name, place->shares ? '/' : ':');
   if (place->is_of_several)
     rlk_text_add(&text, "s");
   if (place->slot >= 0)
@@ -57,21 +58,6 @@ static void put_place(struct rlk_out *out, const struct rlk_place *place, int no
 static void put_channels(struct rlk_out *out, const struct rlk_queue_keys *keys)
 {
   rlk_out_bytes(out, keys->text + keys->channels, keys->size - keys->channels);
-}
-
-size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count)
-{
-  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + RLK_SLOT_NAME_SIZE + key->resource_size + 32);
-}
-
-void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
-{
-  const char *prefix = RLK_STRING(out->line->node->net, KEY_PREFIX);
-  for (int i = 1; i < count; i++) {
-    char name[RLK_SLOT_NAME_SIZE];
-    rlk_slot_name(name, i);
-    rlk_bulk_name(&out->line->out, prefix, name, rlk_key_resource(key), key->resource_size);
-  }
 }
 
 /* A script on the key of the lock, the two of its queue, and those of the other slots. */
@@ -123,19 +109,19 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   struct rlk_key *key = rlk_key_alone(lock->key, wish->part);
   struct rlk_promise promise = rlk_promise_of(lock, n);
   int64_t spare_us = wish->row == &rlk_row_spare_place ? RLK_ASK_NS / 1000 : 0; /* it is asked for less often */
-  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
-  int is_of_several = lock->wait.place.is_of_several;
+  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
+  int is_of_several = lock->wait->place.is_of_several;
   struct rlk_out out;
   if (begin(&out, n->line, &rlk_script_ask, 9, key, rlk_lock_slots(lock)) != 0)
     return -1;
-  put_place(&out, &lock->wait.place, n->index);
+  put_place(&out, &lock->wait->place, n->index);
   rlk_out_number(&out, waited_us);
   rlk_out_number(&out, promise.first_us + spare_us);
   rlk_out_number(&out, promise.step_us);
   rlk_out_number(&out, promise.steps_max_us);
   rlk_out_number(&out, woken_us(n->net));
   put_channels(&out, &key->queue);
-  put_optional(&out, lock->wait.arrival_us, is_of_several);
+  put_optional(&out, lock->wait->arrival_us, is_of_several);
   put_optional(&out, wish->open_ns / 1000, is_of_several);
   rlk_ask_end(&out, (struct rlk_request){.ask = wish->row,
                                          .claim = lock->claim,
@@ -166,13 +152,13 @@ static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int i
 int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   int last = -1;
-  if (lock->others.home != RLK_QUEUE_EACH && lock->key->count == 1)
+  if (lock->wait->others.home != RLK_QUEUE_EACH && lock->key->count == 1)
     return ask_is_queued(n, lock, 0, 1, now);
   for (int i = 0; i < lock->key->count; i++)
-    if (is_home(n, lock->key, i, lock->others.home))
+    if (is_home(n, lock->key, i, lock->wait->others.home))
       last = i;
   for (int i = 0; i <= last; i++)
-    if (is_home(n, lock->key, i, lock->others.home) && ask_is_queued(n, lock, i, i == last, now) != 0)
+    if (is_home(n, lock->key, i, lock->wait->others.home) && ask_is_queued(n, lock, i, i == last, now) != 0)
       return -1;
   return last < 0 ? -1 : 0;
 }
@@ -192,7 +178,7 @@ static int put_leave(struct rlk_out *out, struct rlk_node *n, const struct rlk_p
 int rlk_ask_leave(struct rlk_node *n, const redlock_lock *lock, int part)
 {
   struct rlk_out out;
-  if (put_leave(&out, n, &lock->wait.place, rlk_key_alone(lock->key, part), rlk_lock_slots(lock), 0) != 0)
+  if (put_leave(&out, n, &lock->wait->place, rlk_key_alone(lock->key, part), rlk_lock_slots(lock), 0) != 0)
     return -1;
   rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
   return 0;
@@ -217,6 +203,12 @@ int rlk_ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
   return 0;
 }
 
+void rlk_leave_behind(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+{
+  if (rlk_hands_over(claim, n, now))
+    rlk_ask_let_in(n, claim, now); /* without memory waiters find out by asking */
+}
+
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim)
 {
   if (begin(out, l, &rlk_script_hand_over, 4, claim->key, 0) != 0)
@@ -226,4 +218,64 @@ int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim 
   put_channels(out, &claim->key->queue);
   rlk_out_number(out, woken_us(l->node->net));
   return 0;
+}
+
+/* ---- the place that a lock has ---- */
+
+static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t number)
+{
+  return &e->waits->placed[number % RLK_ROOM_BUCKETS];
+}
+
+void rlk_place_hide(redlock_lock *lock)
+{
+  redlock_lock **at = placed_bucket(lock->engine, lock->wait->place.number);
+  while (*at && *at != lock)
+    at = &(*at)->wait->next_placed;
+  if (*at)
+    *at = lock->wait->next_placed;
+}
+
+void rlk_place_show(redlock_lock *lock, struct rlk_place place)
+{
+  redlock_lock **bucket = placed_bucket(lock->engine, place.number);
+  rlk_place_hide(lock);
+  lock->wait->place = place;
+  lock->wait->next_placed = *bucket;
+  *bucket = lock;
+}
+
+void rlk_place_take(redlock_lock *lock)
+{
+  int slot = rlk_lock_slots(lock) ? (int)RLK_INT(&lock->options, SLOT) : -1;
+  rlk_place_show(lock, (struct rlk_place){.number = ++lock->engine->waits->places,
+                                          .slot = slot,
+                                          .shares = (uint8_t)lock->kind->shares,
+                                          .is_of_several = lock->key->count > 1});
+}
+
+int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now)
+{
+  struct rlk_node *n = &lock->engine->net.nodes[node];
+  uint64_t bit = UINT64_C(1) << node, listens = rlk_listener_is_ready(n) ? bit : 0;
+  lock->wait->place.at |= bit;
+  lock->wait->place.listens = (lock->wait->place.listens & ~bit) | listens;
+  rlk_listener_want(n, now);
+  return rlk_ask_place(n, lock, wish, now);
+}
+
+redlock_lock *rlk_place_named(struct rlk_engine *e, const char *text, uint64_t *number)
+{
+  size_t name_size = strlen(e->waits->queue_name);
+  const char *at = text + name_size, *comma = strchr(text, ',');
+  redlock_lock *lock;
+  *number = 0;
+  if (strncmp(text, e->waits->queue_name, name_size) != 0 || (*at != ':' && *at != '/'))
+    return NULL;
+  at = comma ? comma + 1 : at + 1;
+  *number = strtoull(*at == 's' ? at + 1 : at, NULL, 10) >> 1;
+  lock = *placed_bucket(e, *number);
+  while (lock && lock->wait->place.number != *number)
+    lock = lock->wait->next_placed;
+  return lock;
 }

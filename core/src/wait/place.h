@@ -1,14 +1,11 @@
-/* The commands of the queue, which the home node has: a waiter's place in it (rule F). Each function queues one: 0, or
- * -1 when memory is out. */
+/* The place of a lock in queues: the commands for it, and the place by which it is found when it is woken (rule F).
+ * Each function that asks queues one command: 0, or -1 when memory is out. */
 #ifndef RLK_PLACE_H
 #define RLK_PLACE_H
 
 #include "../node/out.h"
-#include "lock.h"
+#include "wait.h"
 
-/* The keys of the slots of a resource behind the first, which is its own. */
-void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count);
-size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count);
 /* When a waiter will ask again: later the more waiters stand before it. */
 struct rlk_promise {
   int64_t first_us, step_us, steps_max_us;
@@ -29,6 +26,10 @@ struct rlk_place_wish {
   int64_t open_ns;
 };
 
+/* Its rows are in answers.c, with the functions that get the replies. */
+extern const struct rlk_ask rlk_row_hint, rlk_row_queued, rlk_row_place, rlk_row_spare_place, rlk_row_place_of_several,
+    rlk_row_part, rlk_row_hand_over;
+
 /* Takes the place of the lock there, or keeps it. */
 int rlk_ask_place(struct rlk_node *node, redlock_lock *lock, const struct rlk_place_wish *wish, int64_t now_ns);
 int rlk_ask_leave(struct rlk_node *node, const redlock_lock *lock, int part);
@@ -37,7 +38,26 @@ int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns)
 /* The rest of a release: takes the place of a claim out of the queue and wakes the first waiter; of several resources
  * in the queues of those whose home the node is. */
 int rlk_ask_let_in(struct rlk_node *node, struct rlk_claim *claim, int64_t now_ns);
-/* A release that does the same. */
+/* The same, as far as the claim hands over there. */
+void rlk_leave_behind(struct rlk_node *node, struct rlk_claim *claim, int64_t now_ns);
+/* Whether a release there leaves the queue, too, and wakes the first waiter: the node may have the queue. */
+static inline int rlk_hands_over(const struct rlk_claim *claim, const struct rlk_node *node, int64_t now_ns)
+{
+  return claim->hands_over != -1 && now_ns >= rlk_peer_of(node)->queue_again_ns;
+}
+/* A release that does both. */
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);
+
+/* A place of its own for the lock, on no node yet. */
+void rlk_place_take(redlock_lock *lock);
+/* It has that place. */
+void rlk_place_show(redlock_lock *lock, struct rlk_place place);
+/* No wake-up concerns it from now on. */
+void rlk_place_hide(redlock_lock *lock);
+/* The lock whose place has that name; NULL: it is of another client, or was given back. number: that in the name, or 0.
+ */
+redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint64_t *number);
+/* Asks for it there: 0, or -1 when memory is out. */
+int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now_ns);
 
 #endif

@@ -3,10 +3,14 @@
 #ifndef RLK_OTHERS_H
 #define RLK_OTHERS_H
 
-#include "lock.h"
+#include "wait.h"
 
-/* The node that is asked, behind its SET, whether others wait; RLK_QUEUE_ANYWHERE; -1: none is. */
-int rlk_others_home(const redlock_lock *lock, int64_t now_ns);
+/* An attempt begins: which node is asked, behind its SET, whether others wait. */
+void rlk_others_look(redlock_lock *lock, int64_t now_ns);
+/* Asks the node if it is that one. */
+void rlk_others_ask(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+/* The answer, which may be one of several: 1 if a lock that is won waits for no other. */
+int rlk_others_told(redlock_lock *lock, int node, int part, int are_waiting, int is_last);
 /* A majority has granted, but the reply about waiters is still outstanding. */
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
 /* A lock won by a newcomer although others wait for it: it goes behind them. */
@@ -15,6 +19,9 @@ int rlk_others_are_ahead(const redlock_lock *lock);
 void rlk_others_hand_over(redlock_lock *lock, int64_t now_ns);
 /* An attempt that had a majority is about to be given back: who was woken meanwhile has found the lock taken. */
 void rlk_others_pass_on(redlock_lock *lock, int64_t now_ns);
+extern const struct rlk_verb rlk_release;
+/* The lock takes a new token or ends: the old one is deleted wherever it may be left. */
+void rlk_others_drop_claim(redlock_lock *lock, int64_t now_ns);
 /* A holder begins to share: it leaves the queue, and the home node wakes the first waiter if that one shares. */
 void rlk_others_let_in(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "../base/mutant.h"
+#include "../lock/asking.h"
+#include "../lock/backoff.h"
+#include "../lock/round.h"
 #include "../node/listener.h"
-#include "asking.h"
-#include "backoff.h"
 #include "room.h"
-#include "round.h"
 
 #define MS RLK_NS_PER_MS
 #define KEEP_MIN_NS (50 * MS)
@@ -24,7 +24,7 @@ static int64_t arrival_us(const redlock_lock *lock, int home, int64_t now)
 {
   const struct rlk_env *env = &lock->engine->net.env;
   const struct rlk_clock *clock = home >= 0 ? &lock->engine->net.nodes[home].voter->clock : NULL;
-  int64_t waited_ns = now - lock->attempt.arrived_ns;
+  int64_t waited_ns = now - lock->wait->arrived_ns;
   int64_t at_ns = clock && clock->at_ns ? now + clock->low_ns : env->platform->wall_ns(env->context);
   return (at_ns - waited_ns) / 1000;
 }
@@ -32,7 +32,7 @@ static int64_t arrival_us(const redlock_lock *lock, int home, int64_t now)
 static int is_first(const redlock_lock *lock)
 {
   for (int i = 0; i < lock->key->count; i++)
-    if (lock->wait.parts[i].rank > 1)
+    if (lock->wait->parts[i].rank > 1)
       return 0;
   return 1;
 }
@@ -40,7 +40,7 @@ static int is_first(const redlock_lock *lock)
 static int is_open_to(const redlock_lock *lock)
 {
   for (int i = 0; i < lock->key->count; i++)
-    if (lock->wait.parts[i].rank > 0 || !lock->wait.parts[i].is_free)
+    if (lock->wait->parts[i].rank > 0 || !lock->wait->parts[i].is_free)
       return 0;
   return 1;
 }
@@ -48,36 +48,36 @@ static int is_open_to(const redlock_lock *lock)
 static void ask_all_now(redlock_lock *lock)
 {
   for (int i = 0; i < lock->key->count; i++)
-    lock->wait.parts[i].ask_ns = 0;
+    lock->wait->parts[i].ask_ns = 0;
 }
 
 /* ---- keeping and letting pass ---- */
 
 static void keep(redlock_lock *lock, int64_t now)
 {
-  int64_t share_ns = (now - lock->attempt.arrived_ns) / KEEP_SHARE;
-  lock->wait.keep_ns = share_ns > KEEP_MIN_NS ? share_ns : KEEP_MIN_NS;
-  lock->wait.keeps = 1;
-  lock->wait.keeps_until_ns = now + lock->wait.keep_ns;
+  int64_t share_ns = (now - lock->wait->arrived_ns) / KEEP_SHARE;
+  lock->wait->keep_ns = share_ns > KEEP_MIN_NS ? share_ns : KEEP_MIN_NS;
+  lock->wait->keeps = 1;
+  lock->wait->keeps_until_ns = now + lock->wait->keep_ns;
   ask_all_now(lock);
 }
 
 static void let_pass(redlock_lock *lock, int64_t until_ns)
 {
-  lock->wait.keeps = 0;
-  lock->wait.keeps_until_ns = until_ns;
+  lock->wait->keeps = 0;
+  lock->wait->keeps_until_ns = until_ns;
   ask_all_now(lock);
 }
 
 static void take_turns(redlock_lock *lock, int64_t now)
 {
   if (!is_first(lock)) {
-    if (lock->wait.keeps)
+    if (lock->wait->keeps)
       let_pass(lock, 0);
-    lock->wait.keeps_until_ns = 0;
-  } else if (now >= lock->wait.keeps_until_ns) {
-    if (lock->wait.keeps)
-      let_pass(lock, now + PASS_FACTOR * lock->wait.keep_ns);
+    lock->wait->keeps_until_ns = 0;
+  } else if (now >= lock->wait->keeps_until_ns) {
+    if (lock->wait->keeps)
+      let_pass(lock, now + PASS_FACTOR * lock->wait->keep_ns);
     else
       keep(lock, now);
   }
@@ -87,7 +87,7 @@ static void take_turns(redlock_lock *lock, int64_t now)
 
 static void leave(redlock_lock *lock, int part)
 {
-  struct rlk_part_wait *at = &lock->wait.parts[part];
+  struct rlk_part_wait *at = &lock->wait->parts[part];
   struct rlk_node *n = at->home >= 0 ? &lock->engine->net.nodes[at->home] : NULL;
   if (n && n->state == RLK_NODE_READY)
     rlk_ask_leave(n, lock, part);
@@ -97,7 +97,7 @@ static void leave(redlock_lock *lock, int part)
 /* With a listener asking only covers a wake-up that is lost. */
 static int64_t pause_ns(const redlock_lock *lock, const struct rlk_part_wait *at, int64_t now)
 {
-  int64_t quarter_ns = (now - lock->attempt.arrived_ns) / 4;
+  int64_t quarter_ns = (now - lock->wait->arrived_ns) / 4;
   if (at->rank > 1)
     return RLK_STEP_NS * at->rank < RLK_POLL_MAX_NS ? RLK_STEP_NS * at->rank : RLK_POLL_MAX_NS;
   return quarter_ns < ASK_MIN_NS ? ASK_MIN_NS : quarter_ns < RLK_ASK_NS ? quarter_ns : RLK_ASK_NS;
@@ -106,14 +106,14 @@ static int64_t pause_ns(const redlock_lock *lock, const struct rlk_part_wait *at
 /* For as long as it lets others pass, and a while longer if it is not first: it says so again in time. */
 static int64_t open_ns(const redlock_lock *lock, int64_t now)
 {
-  if (lock->wait.keeps)
+  if (lock->wait->keeps)
     return 0;
-  return lock->wait.keeps_until_ns > now ? lock->wait.keeps_until_ns - now : 2 * RLK_POLL_MAX_NS;
+  return lock->wait->keeps_until_ns > now ? lock->wait->keeps_until_ns - now : 2 * RLK_POLL_MAX_NS;
 }
 
 static void ask(redlock_lock *lock, int part, int64_t now)
 {
-  struct rlk_part_wait *at = &lock->wait.parts[part];
+  struct rlk_part_wait *at = &lock->wait->parts[part];
   struct rlk_key *key = rlk_key_alone(lock->key, part);
   int home = key ? rlk_room_home(lock, key, now) : -1;
   struct rlk_place_wish wish = {&rlk_row_place_of_several, part, open_ns(lock, now)};
@@ -132,10 +132,10 @@ static int64_t ask_those_due(redlock_lock *lock, int64_t now)
 {
   int64_t due_ns = RLK_NEVER;
   for (int i = 0; i < lock->key->count; i++)
-    if (now >= lock->wait.parts[i].ask_ns)
+    if (now >= lock->wait->parts[i].ask_ns)
       ask(lock, i, now);
   for (int i = 0; i < lock->key->count; i++)
-    due_ns = lock->wait.parts[i].ask_ns < due_ns ? lock->wait.parts[i].ask_ns : due_ns;
+    due_ns = lock->wait->parts[i].ask_ns < due_ns ? lock->wait->parts[i].ask_ns : due_ns;
   return due_ns;
 }
 
@@ -143,10 +143,10 @@ static int64_t ask_those_due(redlock_lock *lock, int64_t now)
 
 static enum rlk_turn sleep(redlock_lock *lock, int64_t due_ns, int64_t now)
 {
-  if (lock->wait.keeps_until_ns && lock->wait.keeps_until_ns < due_ns)
-    due_ns = lock->wait.keeps_until_ns;
-  if (is_open_to(lock) && lock->wait.pause_until_ns > now && lock->wait.pause_until_ns < due_ns)
-    due_ns = lock->wait.pause_until_ns;
+  if (lock->wait->keeps_until_ns && lock->wait->keeps_until_ns < due_ns)
+    due_ns = lock->wait->keeps_until_ns;
+  if (is_open_to(lock) && lock->wait->pause_until_ns > now && lock->wait->pause_until_ns < due_ns)
+    due_ns = lock->wait->pause_until_ns;
   lock->op.phase = RLK_SLEEPING;
   lock->attempt.wake_ns = due_ns;
   rlk_round_set_timer(lock, due_ns);
@@ -155,7 +155,7 @@ static enum rlk_turn sleep(redlock_lock *lock, int64_t due_ns, int64_t now)
 
 enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now)
 {
-  if (now >= lock->wait.pause_until_ns && (is_open_to(lock) || (is_first(lock) && rlk_round_is_overdue(lock, now))))
+  if (now >= lock->wait->pause_until_ns && (is_open_to(lock) || (is_first(lock) && rlk_round_is_overdue(lock, now))))
     return RLK_TURN_ATTEMPT;
   take_turns(lock, now);
   return sleep(lock, ask_those_due(lock, now), now);
@@ -165,28 +165,28 @@ enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now)
 static void know_nothing(redlock_lock *lock, int64_t at_ns)
 {
   for (int i = 0; i < lock->key->count; i++) {
-    lock->wait.parts[i].is_free = 0;
-    lock->wait.parts[i].ask_ns = at_ns;
+    lock->wait->parts[i].is_free = 0;
+    lock->wait->parts[i].ask_ns = at_ns;
   }
 }
 
 static int begin(redlock_lock *lock, int64_t now)
 {
-  if (!lock->wait.parts && !(lock->wait.parts = calloc((size_t)lock->key->count, sizeof *lock->wait.parts)))
+  if (!lock->wait->parts && !(lock->wait->parts = calloc((size_t)lock->key->count, sizeof *lock->wait->parts)))
     return -1;
   rlk_place_take(lock);
   for (int i = 0; i < lock->key->count; i++)
-    lock->wait.parts[i] = (struct rlk_part_wait){.home = -1, .rank = 2};
-  lock->wait.arrival_us = arrival_us(lock, rlk_room_home(lock, lock->key, now), now);
-  lock->wait.keeps = 0;
-  lock->wait.keeps_until_ns = 0;
+    lock->wait->parts[i] = (struct rlk_part_wait){.home = -1, .rank = 2};
+  lock->wait->arrival_us = arrival_us(lock, rlk_room_home(lock, lock->key, now), now);
+  lock->wait->keeps = 0;
+  lock->wait->keeps_until_ns = 0;
   return 0;
 }
 
 enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now)
 {
   if (rlk_has_place(lock))
-    know_nothing(lock, lock->wait.pause_until_ns);
+    know_nothing(lock, lock->wait->pause_until_ns);
   else if (begin(lock, now) != 0)
     return RLK_TURN_NONE; /* without memory it finds them free or not, as it comes */
   return rlk_several_step(lock, now);
@@ -195,7 +195,7 @@ enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now)
 enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int is_free, int64_t until_ns,
                                  int64_t now)
 {
-  struct rlk_part_wait *at = lock->wait.parts ? &lock->wait.parts[part] : NULL;
+  struct rlk_part_wait *at = lock->wait->parts ? &lock->wait->parts[part] : NULL;
   if (!at || !rlk_has_place(lock) || at->home != node)
     return RLK_TURN_NONE;
   at->rank = (int)rank;
@@ -210,8 +210,8 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
 enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now)
 {
   int64_t gap_ns = is_release ? rlk_backoff_round_trip_ns(lock->engine) : ASK_MIN_NS;
-  for (int i = 0; lock->wait.parts && i < lock->key->count; i++) {
-    struct rlk_part_wait *at = &lock->wait.parts[i];
+  for (int i = 0; lock->wait->parts && i < lock->key->count; i++) {
+    struct rlk_part_wait *at = &lock->wait->parts[i];
     if (at->home == node && at->asked_ns + gap_ns < at->ask_ns)
       at->ask_ns = at->asked_ns + gap_ns;
   }
@@ -220,12 +220,6 @@ enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, in
 
 void rlk_several_leave(redlock_lock *lock)
 {
-  for (int i = 0; lock->wait.parts && i < lock->key->count; i++)
+  for (int i = 0; lock->wait->parts && i < lock->key->count; i++)
     leave(lock, i);
-}
-
-void rlk_several_free(redlock_lock *lock)
-{
-  free(lock->wait.parts);
-  lock->wait.parts = NULL;
 }

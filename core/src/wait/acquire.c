@@ -1,20 +1,20 @@
-/* Acquiring: attempts on all nodes, with pauses between them, until a majority grants. */
-#include "../base/mutant.h"
-#include "../node/node.h"
+/* Acquiring: attempts, with waits between them, until one has won. */
 #include "acquire.h"
-#include "asking.h"
-#include "cleanup.h"
-#include "flight.h"
-#include "holder.h"
-#include "kind.h"
-#include "lease.h"
+
+#include "../base/mutant.h"
+#include "../lock/asking.h"
+#include "../lock/attempt.h"
+#include "../lock/backoff.h"
+#include "../lock/cleanup.h"
+#include "../lock/flight.h"
+#include "../lock/holder.h"
+#include "../lock/kind.h"
+#include "../lock/lease.h"
+#include "../lock/operation.h"
+#include "../lock/renewal.h"
+#include "../lock/round.h"
 #include "others.h"
-#include "place.h"
 #include "queue.h"
-#include "release.h"
-#include "renewal.h"
-#include "round.h"
-#include "backoff.h"
 
 #define MS RLK_NS_PER_MS
 #define SINGLE_NS (200 * MS) /* a single attempt whose votes were split tries again for so long */
@@ -22,42 +22,21 @@
 
 static int advance(redlock_lock *lock, int64_t now);
 
-static void ask_home(redlock_lock *lock, int64_t now)
+static int attempt(redlock_lock *lock, int64_t now)
 {
-  lock->op.phase = RLK_ASKING_HOME;
-  lock->round.is_tight = 0;
-  rlk_timer_clear(&lock->engine->net.timers, &lock->op.timer);
-  lock->node_answers[lock->attempt.home].until_ns = 0;
-  rlk_round_ask(lock, &lock->engine->net.nodes[lock->attempt.home], now);
-  rlk_round_time_answers(lock, now);
+  int status;
+  lock->wait->is_told = 0;
+  rlk_others_look(lock, now);
+  status = rlk_attempt_begin(lock, now);
+  return status == REDLOCK_PENDING ? advance(lock, now) : status;
 }
 
-int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
+/* Only a hint: without memory there is none. */
+static void ask_hint(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_engine *e = lock->engine;
-  rlk_lock_drop_claim(lock, now);
-  lock->claim = rlk_claim_new(lock); /* a fresh token per attempt (rule A.6) */
-  if (!lock->claim)
-    return REDLOCK_NO_MEMORY;
-  lock->round.number++;
-  lock->attempt.count++;
-  lock->attempt.tried_ns = now;
-  lock->others.are_waiting = 0;
-  lock->others.asked = 0;
-  lock->others.until_ns = 0;
-  lock->wait.is_told = 0;
-  e->attempts++;
-  lock->attempt.home = -1;
-  if (lock->kind->propose && (lock->attempt.proposal = lock->kind->propose(lock, now)) < 0)
-    return REDLOCK_NO_MEMORY;
-  if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].voter->ttl_limit_ms) {
-    ask_home(lock, now);
-    return REDLOCK_PENDING;
-  }
-  rlk_round_clear(lock);
-  lock->others.home = rlk_others_home(lock, now);
-  rlk_round_ask_all(lock, -1, now);
-  return advance(lock, now);
+  struct rlk_request hint = {.ask = &rlk_row_hint, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
+  if (!lock->kind->tells_end)
+    rlk_ask_ttl(n, lock->key, hint);
 }
 
 static void ask_for_hints(redlock_lock *lock, int64_t now)
@@ -66,7 +45,7 @@ static void ask_for_hints(redlock_lock *lock, int64_t now)
     struct rlk_node *n = &lock->engine->net.nodes[i];
     int asked = lock->votes[i] == RLK_BUSY || lock->votes[i] == RLK_ASKED; /* its nil may still be under way */
     if (asked && n->state == RLK_NODE_READY)
-      rlk_ask_hint(n, lock->claim, lock->round.number, now);
+      ask_hint(n, lock, now);
   }
 }
 
@@ -127,17 +106,6 @@ static void note_outage(redlock_lock *lock, int64_t now)
     lock->op.outage_until_ns = now + outage_wait_ms * MS;
 }
 
-/* A node whose refusal has been lifted meanwhile was not asked: that is an outage. One that was asked, and has answered
- * that it refuses, is a refusal. */
-static void note_lifted(redlock_lock *lock)
-{
-  for (int i = 0; i < lock->engine->net.node_count; i++) {
-    int is_lifted = lock->votes[i] == RLK_REFUSED && !rlk_round_refusal(lock, i);
-    if (is_lifted && lock->attempt.verdict == REDLOCK_REFUSED_CONFIG)
-      lock->attempt.verdict = REDLOCK_NO_QUORUM;
-  }
-}
-
 /* Of a node whose refusal may pass. */
 static const char *refusal_words(const redlock_lock *lock)
 {
@@ -166,7 +134,7 @@ static void tell_refusal(redlock_lock *lock)
 
 static int take_turn(redlock_lock *lock, enum rlk_turn turn, int64_t now)
 {
-  return turn == RLK_TURN_ATTEMPT ? rlk_acquire_attempt(lock, now) : REDLOCK_PENDING;
+  return turn == RLK_TURN_ATTEMPT ? attempt(lock, now) : REDLOCK_PENDING;
 }
 
 /* ---- a single attempt ---- */
@@ -182,12 +150,6 @@ static int is_undecided(const redlock_lock *lock)
   return lock->kind->is_taken ? !lock->kind->is_taken(lock) : !rlk_holder_is_seen(lock);
 }
 
-/* It is refused, but a node that answers may still show whose key it has. */
-static int may_show(const redlock_lock *lock, const struct rlk_tally *tally)
-{
-  return rlk_is_single(lock) && (tally->asked > 0 || lock->op.looking) && !rlk_holder_is_seen(lock);
-}
-
 /* Tries again at once if only home was asked, else after a random pause of 3 round trips, doubled each time. */
 static int single_failed(redlock_lock *lock, int64_t now)
 {
@@ -197,7 +159,7 @@ static int single_failed(redlock_lock *lock, int64_t now)
   if (!is_undecided(lock) || (now - lock->attempt.began_ns >= long_ns && lock->attempt.count >= SINGLE_TRIES))
     return lock->attempt.verdict;
   if (lock->op.phase == RLK_ASKING_HOME)
-    return rlk_acquire_attempt(lock, now);
+    return attempt(lock, now);
   top_ns = 3 * rtt_ns;
   for (int64_t i = 1; i < lock->attempt.count && top_ns < long_ns; i++)
     top_ns *= 2;
@@ -212,9 +174,6 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
 {
   enum rlk_turn turn;
   int again;
-  if (lock->kind->judge)
-    lock->attempt.verdict = lock->kind->judge(lock);
-  note_lifted(lock);
   note_outage(lock, now);
   again = !(lock->attempt.verdict == REDLOCK_REFUSED_CONFIG && rlk_round_is_final(lock)) &&
           lock->attempt.count < lock->attempt.max && now < lock->op.deadline_ns && now < lock->op.outage_until_ns;
@@ -258,73 +217,27 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
   return REDLOCK_OK;
 }
 
-/* The readings of the clocks in this attempt, compared: votes of nodes that turn out to be ahead do not count. A client
- * that was idle has nothing else to tell a stepped clock by (rule C.3.2). */
-static int drops_those_ahead(redlock_lock *lock, int64_t now)
-{
-  struct rlk_net *net = &lock->engine->net;
-  int dropped = 0;
-  if (RLK_MUTANT(CLOCKS_AT_SET_UP))
-    return 0;
-  rlk_clocks_compare(net, lock->attempt.tried_ns, now);
-  for (int i = 0; i < net->node_count; i++)
-    if (lock->votes[i] == RLK_GRANTED && now < net->nodes[i].voter->ahead_until_ns) {
-      lock->votes[i] = RLK_QUARANTINED;
-      rlk_lock_cut(lock, i, 0, REDLOCK_LOSS_REFUSED, now);
-      dropped = 1;
-    }
-  return dropped;
-}
-
-/* A majority has granted in time: it is won, unless others are before it or its kind asks nodes for more. */
-static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t until_ns, int64_t now)
-{
-  if (drops_those_ahead(lock, now))
-    return advance(lock, now);
-  if (rlk_others_are_awaited(lock, now)) {
-    rlk_round_set_timer(lock, lock->others.until_ns);
-    return REDLOCK_PENDING;
-  }
-  if (rlk_others_are_ahead(lock)) {
-    lock->attempt.verdict = REDLOCK_BUSY;
-    rlk_others_pass_on(lock, now);
-    return attempt_failed(lock, now);
-  }
-  if (lock->kind->settle && !lock->kind->settle(lock, tally->granted, until_ns, now))
-    return advance(lock, now); /* the nodes that could not be asked may decide */
-  return won(lock, until_ns, now);
-}
-
-/* The round on all nodes. */
-static int advance_all(redlock_lock *lock, int64_t now)
-{
-  struct rlk_tally tally =
-      lock->kind->count ? lock->kind->count(lock, now) : rlk_count(lock->votes, lock->engine->net.node_count);
-  int64_t until_ns = tally.granted >= tally.quorum ? rlk_lock_counts_until(lock) : 0;
-  int status = rlk_judge_acquire(&tally, until_ns - now >= lock->op.asked.min_validity_ns);
-  if (now >= lock->claim->settle_by_ns)
-    status = REDLOCK_NO_QUORUM;
-  if (status == REDLOCK_OK)
-    return granted(lock, &tally, until_ns, now);
-  if (status != REDLOCK_PENDING && !(status == REDLOCK_BUSY && may_show(lock, &tally))) {
-    lock->attempt.verdict = status;
-    return attempt_failed(lock, now);
-  }
-  rlk_round_hurry(lock, &tally, now);
-  return REDLOCK_PENDING;
-}
-
+/* It is won, unless others are before it or its kind asks nodes for more. */
 static int advance(redlock_lock *lock, int64_t now)
 {
-  if (lock->op.phase == RLK_ASKING_HOME) {
-    int vote = lock->votes[lock->attempt.home];
-    if (vote == RLK_ASKED)
+  struct rlk_tally tally;
+  int64_t until_ns;
+  do { /* the nodes that could not be asked for more may decide */
+    int status = rlk_attempt_advance(lock, &tally, now);
+    if (status != REDLOCK_OK)
+      return status == REDLOCK_PENDING ? status : attempt_failed(lock, now);
+    if (rlk_others_are_awaited(lock, now)) {
+      rlk_round_set_timer(lock, lock->wait->others.until_ns);
       return REDLOCK_PENDING;
-    if (vote != RLK_GRANTED)
+    }
+    if (rlk_others_are_ahead(lock)) {
+      lock->attempt.verdict = REDLOCK_BUSY;
+      rlk_others_pass_on(lock, now);
       return attempt_failed(lock, now);
-    rlk_round_ask_all(lock, lock->attempt.home, now);
-  }
-  return advance_all(lock, now);
+    }
+    until_ns = rlk_lock_counts_until(lock);
+  } while (lock->kind->settle && !lock->kind->settle(lock, tally.granted, until_ns, now));
+  return won(lock, until_ns, now);
 }
 
 static void give_up_token(redlock_lock *lock, int64_t now)
@@ -360,7 +273,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   lock->attempt.verdict = REDLOCK_TIMED_OUT;
   rlk_number_set(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
   give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
-  return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : rlk_acquire_attempt(lock, now);
+  return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : attempt(lock, now);
 }
 
 /* The wait is over. The last round may still show that others hold the lock; without a verdict it timed out. */
@@ -382,19 +295,9 @@ static int last_verdict(const redlock_lock *lock)
 /* The home node has had its time to report whether others wait. */
 static int go_on_without_home(redlock_lock *lock, int64_t now)
 {
-  if (!lock->others.until_ns || now < lock->others.until_ns || lock->op.phase != RLK_ASKING_ALL)
+  if (!lock->wait->others.until_ns || now < lock->wait->others.until_ns || lock->op.phase != RLK_ASKING_ALL)
     return REDLOCK_PENDING;
-  lock->others.asked = 0;
-  return advance(lock, now);
-}
-
-static int round_is_over(redlock_lock *lock, int64_t now)
-{
-  if (lock->op.phase == RLK_ASKING_HOME)
-    lock->votes[lock->attempt.home] = RLK_LATE;
-  else if (!rlk_round_hope(lock, now))
-    rlk_round_close(lock);
-  lock->op.looking = 0;
+  lock->wait->others.asked = 0;
   return advance(lock, now);
 }
 
@@ -407,15 +310,23 @@ static int timer(redlock_lock *lock, int64_t now)
     return give_up(lock, last_verdict(lock), now);
   if (now >= lock->op.outage_until_ns)
     return give_up(lock, rlk_is_outage(lock->attempt.verdict) ? lock->attempt.verdict : REDLOCK_NO_QUORUM, now);
-  if (lock->op.phase == RLK_ASKING_QUEUE || (lock->op.phase == RLK_SLEEPING && lock->wait.room))
+  if (lock->op.phase == RLK_ASKING_QUEUE || (lock->op.phase == RLK_SLEEPING && lock->wait->room))
     return take_turn(lock, rlk_queue_timer(lock, now), now);
   if (lock->op.phase == RLK_SLEEPING)
-    return rlk_acquire_attempt(lock, now);
-  return rlk_round_has_time(lock, now) ? REDLOCK_PENDING : round_is_over(lock, now);
+    return attempt(lock, now);
+  if (rlk_round_has_time(lock, now))
+    return REDLOCK_PENDING;
+  rlk_attempt_close(lock, now);
+  return advance(lock, now);
+}
+
+void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
+{
+  rlk_operation_end(lock, attempt(lock, now));
 }
 
 /* The winner came back to its lock too late to use it: that attempt has failed (rule A.2, min_validity). */
-int rlk_acquire_retry(redlock_lock *lock, int64_t now)
+void rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
   int64_t attempts = lock->attempt.count, attempts_max = lock->attempt.max, deadline_ns = lock->op.deadline_ns;
   int started = lock->op.is_started;
@@ -431,20 +342,18 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
   lock->attempt.max = attempts_max;
   lock->op.deadline_ns = deadline_ns;
   lock->attempt.verdict = REDLOCK_NO_QUORUM;
-  return attempt_failed(lock, now);
+  rlk_operation_end(lock, attempt_failed(lock, now));
 }
 
+/* Behind the take go questions, as far as there is memory: whether others wait, and if no later request will ask, when
+ * the key ends and whose it is (rule F). */
 static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  /* the hint is asked for behind the SET if no later request will, and on retries (rule F) */
-  int hint = (lock->attempt.count > 1 && !rlk_has_place(lock)) || lock->attempt.max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;
-  if ((n->index == lock->others.home || lock->others.home <= RLK_QUEUE_ANYWHERE) &&
-      rlk_ask_is_queued(n, lock, now) == 0)
-    lock->others.asked |= UINT64_C(1) << n->index; /* only a hint, too */
-  if (hint)
-    rlk_ask_hint(n, lock->claim, lock->round.number, now); /* only a hint: without memory there is none */
+  rlk_others_ask(n, lock, now);
+  if ((lock->attempt.count > 1 && !rlk_has_place(lock)) || lock->attempt.max == 1)
+    ask_hint(n, lock, now);
   if (rlk_is_single(lock) && lock->op.phase == RLK_ASKING_ALL && lock->key->count == 1)
     rlk_holder_ask_behind(lock, n, now);
   return 0;
@@ -456,4 +365,5 @@ const struct rlk_verb rlk_acquire = {.kind = REDLOCK_ACQUIRE,
                                      .begin = begin,
                                      .ask = ask,
                                      .advance = advance,
-                                     .timer = timer};
+                                     .timer = timer,
+                                     .ended = rlk_queue_leave};

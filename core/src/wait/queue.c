@@ -3,14 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/macros.h"
 #include "../base/mutant.h"
+#include "../lock/asking.h"
+#include "../lock/kind.h"
+#include "../lock/round.h"
 #include "../node/listener.h"
-#include "asking.h"
-#include "backoff.h"
-#include "kind.h"
+#include "home.h"
 #include "place.h"
 #include "room.h"
-#include "round.h"
 #include "several.h"
 
 #define MS RLK_NS_PER_MS
@@ -49,19 +50,19 @@ static enum rlk_turn stand_behind(redlock_lock *lock, int64_t now)
 /* It began earlier than the one that has stood for the room until now. */
 static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
 {
-  struct rlk_place place = from->wait.place;
+  struct rlk_place place = from->wait->place;
   rlk_place_hide(from);
-  from->wait.place.number = 0;
+  from->wait->place.number = 0;
   rlk_place_show(lock, place);
-  lock->wait.home = from->wait.home;
-  lock->wait.second = from->wait.second;
-  lock->wait.spare_due_ns = from->wait.spare_due_ns;
-  lock->wait.rank = from->wait.rank;
-  lock->wait.rank_changed_ns = from->wait.rank_changed_ns;
-  lock->wait.is_ranked = from->wait.is_ranked;
-  lock->wait.step_ns = from->wait.step_ns;
-  lock->wait.in_vain = from->wait.in_vain;
-  lock->wait.pause_until_ns = from->wait.pause_until_ns;
+  lock->wait->home = from->wait->home;
+  lock->wait->second = from->wait->second;
+  lock->wait->spare_due_ns = from->wait->spare_due_ns;
+  lock->wait->rank = from->wait->rank;
+  lock->wait->rank_changed_ns = from->wait->rank_changed_ns;
+  lock->wait->is_ranked = from->wait->is_ranked;
+  lock->wait->step_ns = from->wait->step_ns;
+  lock->wait->in_vain = from->wait->in_vain;
+  lock->wait->pause_until_ns = from->wait->pause_until_ns;
   stand_behind(from, now);
 }
 
@@ -69,10 +70,10 @@ static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
 static void leave_node(redlock_lock *lock, int node)
 {
   struct rlk_node *n = node >= 0 ? &lock->engine->net.nodes[node] : NULL;
-  if (n && n->state == RLK_NODE_READY && (lock->wait.place.at >> node & 1))
+  if (n && n->state == RLK_NODE_READY && (lock->wait->place.at >> node & 1))
     rlk_ask_leave(n, lock, 0);
   if (n)
-    lock->wait.place.at &= ~(UINT64_C(1) << node);
+    lock->wait->place.at &= ~(UINT64_C(1) << node);
 }
 
 static void give_place_back(redlock_lock *lock)
@@ -83,25 +84,45 @@ static void give_place_back(redlock_lock *lock)
     rlk_several_leave(lock);
     return;
   }
-  leave_node(lock, lock->wait.home);
-  leave_node(lock, lock->wait.second);
+  leave_node(lock, lock->wait->home);
+  leave_node(lock, lock->wait->second);
 }
 
 void rlk_queue_tell(const redlock_lock *leader, int64_t now)
 {
-  for (redlock_lock *lock = leader->wait.room ? leader->wait.next : NULL; lock; lock = lock->wait.next)
+  for (redlock_lock *lock = leader->wait->room ? leader->wait->next : NULL; lock; lock = lock->wait->next)
     if (lock->op.phase == RLK_SLEEPING && rlk_room_are_alike(lock, leader))
       learn(lock, leader->attempt.verdict, now);
 }
 
 void rlk_queue_init(struct rlk_engine *e)
 {
-  struct rlk_text name = rlk_text_in(e->queue_name, sizeof e->queue_name);
+  struct rlk_text name = rlk_text_in(e->waits->queue_name, sizeof e->waits->queue_name);
   struct rlk_text channel = rlk_text_in(e->net.channel, sizeof e->net.channel);
   rlk_text_format(&name, "%016llx", (unsigned long long)rlk_net_seed(&e->net));
   rlk_text_add(&channel, RLK_STRING(&e->net, KEY_PREFIX));
   rlk_text_add(&channel, "libredlock:w:");
-  rlk_text_add(&channel, e->queue_name);
+  rlk_text_add(&channel, e->waits->queue_name);
+}
+
+/* ---- what a lock has of this ---- */
+
+struct rlk_wait *rlk_wait_new(void)
+{
+  return calloc(1, sizeof(struct rlk_wait));
+}
+
+void rlk_wait_forget_parts(struct rlk_wait *wait)
+{
+  free(wait->parts);
+  wait->parts = NULL;
+}
+
+void rlk_wait_free(struct rlk_wait *wait)
+{
+  if (wait)
+    free(wait->parts);
+  free(wait);
 }
 
 /* ---- the place on two nodes ---- */
@@ -109,18 +130,13 @@ void rlk_queue_init(struct rlk_engine *e)
 /* The home node, if its queue can be used and a majority can be asked; else -1. */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_backoff_has_majority(lock, RLK_LATE_NS, now) ? rlk_room_home(lock, lock->key, now) : -1;
+  return rlk_home_has_majority(lock, RLK_LATE_NS, now) ? rlk_room_home(lock, lock->key, now) : -1;
 }
 
 /* The one before it may be the holder itself, whose place goes with its release. */
 static int is_next(const redlock_lock *lock)
 {
-  return lock->wait.rank <= 1;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
+  return lock->wait->rank <= 1;
 }
 
 static int64_t within(int64_t value, int64_t least, int64_t top)
@@ -131,9 +147,9 @@ static int64_t within(int64_t value, int64_t least, int64_t top)
 /* With push, asking only covers a push that is lost. */
 static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
-  if (lock->wait.rank == 0) /* the holder may not wake the next */
-    return within((now - lock->wait.rank_changed_ns) / 4, ASK_MIN_NS, RLK_ASK_NS);
-  return is_next(lock) ? RLK_ASK_NS : within(RLK_STEP_NS * (lock->wait.rank - 1), 0, RLK_STEP_MAX_NS);
+  if (lock->wait->rank == 0) /* the holder may not wake the next */
+    return within((now - lock->wait->rank_changed_ns) / 4, ASK_MIN_NS, RLK_ASK_NS);
+  return is_next(lock) ? RLK_ASK_NS : within(RLK_STEP_NS * (lock->wait->rank - 1), 0, RLK_STEP_MAX_NS);
 }
 
 /* When it asks again if no push wakes it: soon if it is next, and the later the longer nothing has changed; but not
@@ -142,34 +158,34 @@ static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t delay_ns = RLK_INT(&lock->options, RETRY_DELAY_MS) * MS;
   int64_t top_ns = delay_ns < 2 * RLK_ASK_NS ? delay_ns : 2 * RLK_ASK_NS;
-  int64_t same_ns = within((now - lock->wait.rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
-  int64_t before = lock->wait.rank - 1;
+  int64_t same_ns = within((now - lock->wait->rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
+  int64_t before = lock->wait->rank - 1;
   if (is_next(lock))
     return same_ns;
-  if (lock->wait.step_ns)
-    same_ns = within(lock->wait.step_ns / 3, PAUSE_MIN_NS, top_ns);
+  if (lock->wait->step_ns)
+    same_ns = within(lock->wait->step_ns / 3, PAUSE_MIN_NS, top_ns);
   return within(same_ns * before, PAUSE_MIN_NS, RLK_POLL_MAX_NS);
 }
 
 static int64_t pause_ns(const redlock_lock *lock, int64_t now)
 {
-  const struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
-  int is_pushed = lock->wait.relies_on_push && rlk_listener_is_ready(home);
+  const struct rlk_node *home = &lock->engine->net.nodes[lock->wait->home];
+  int is_pushed = lock->wait->relies_on_push && rlk_listener_is_ready(home);
   return is_pushed ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
 }
 
 static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 {
-  struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
+  struct rlk_node *home = &lock->engine->net.nodes[lock->wait->home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
-  if (rlk_place_ask_at(lock, lock->wait.home, &(struct rlk_place_wish){.row = &rlk_row_place}, now) != 0)
+  if (rlk_place_ask_at(lock, lock->wait->home, &(struct rlk_place_wish){.row = &rlk_row_place}, now) != 0)
     return RLK_TURN_ATTEMPT;
-  if (lock->wait.second >= 0 && now >= lock->wait.spare_due_ns) {
-    lock->wait.spare_due_ns = now + RLK_ASK_NS;
-    rlk_place_ask_at(lock, lock->wait.second, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
+  if (lock->wait->second >= 0 && now >= lock->wait->spare_due_ns) {
+    lock->wait->spare_due_ns = now + RLK_ASK_NS;
+    rlk_place_ask_at(lock, lock->wait->second, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
   }
-  lock->wait.relies_on_push = rlk_listener_is_ready(home);
-  lock->wait.told_ns = RLK_NEVER;
+  lock->wait->relies_on_push = rlk_listener_is_ready(home);
+  lock->wait->told_ns = RLK_NEVER;
   lock->op.phase = RLK_ASKING_QUEUE;
   lock->round.is_tight = 0;
   rlk_round_set_timer(lock, now + (patience_ns > RLK_LATE_NS ? patience_ns : RLK_LATE_NS));
@@ -179,17 +195,17 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 /* Clients that find home late have the same two nodes, the other way round. */
 static void choose_second(redlock_lock *lock, int home, int64_t now)
 {
-  int second = rlk_backoff_second(lock, lock->key, home, now);
+  int second = rlk_home_second(lock, lock->key, home, now);
   if (second >= 0 && now < lock->engine->peers[second].queue_again_ns)
     second = -1;
-  if (lock->wait.home != home && lock->wait.home != second)
-    leave_node(lock, lock->wait.home);
-  if (lock->wait.second != home && lock->wait.second != second)
-    leave_node(lock, lock->wait.second);
-  if (lock->wait.second != second)
-    lock->wait.spare_due_ns = now;
-  lock->wait.home = home;
-  lock->wait.second = second;
+  if (lock->wait->home != home && lock->wait->home != second)
+    leave_node(lock, lock->wait->home);
+  if (lock->wait->second != home && lock->wait->second != second)
+    leave_node(lock, lock->wait->second);
+  if (lock->wait->second != second)
+    lock->wait->spare_due_ns = now;
+  lock->wait->home = home;
+  lock->wait->second = second;
 }
 
 static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
@@ -204,7 +220,7 @@ static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
  * is one lock: those on other terms have places, lest one that the nodes refuse hold them up. */
 static int is_behind_ours(const redlock_lock *lock, int64_t now)
 {
-  const struct rlk_room *room = lock->wait.room;
+  const struct rlk_room *room = lock->wait->room;
   return room && room->first == lock && !rlk_has_place(lock) && now < room->ours_until_ns &&
          now >= room->contended_until_ns;
 }
@@ -214,19 +230,19 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
 {
   int home = home_of(lock, now);
   if (home >= 0 && is_behind_ours(lock, now))
-    return sleep_until(lock, lock->wait.room->ours_until_ns);
+    return sleep_until(lock, lock->wait->room->ours_until_ns);
   if (home >= 0 && !lock->claim)
     lock->claim = rlk_claim_new(lock); /* carries the answer; its token is never sent */
   if (home < 0 || !lock->claim)
     return RLK_TURN_ATTEMPT;
   if (!rlk_has_place(lock)) {
     rlk_place_take(lock);
-    lock->wait.home = lock->wait.second = -1;
+    lock->wait->home = lock->wait->second = -1;
   }
-  if (home != lock->wait.home) {
-    lock->wait.rank_changed_ns = now;
-    lock->wait.rank = 1;
-    lock->wait.step_ns = lock->wait.is_ranked = 0;
+  if (home != lock->wait->home) {
+    lock->wait->rank_changed_ns = now;
+    lock->wait->rank = 1;
+    lock->wait->step_ns = lock->wait->is_ranked = 0;
   }
   choose_second(lock, home, now);
   lock->round.number++;
@@ -245,34 +261,34 @@ static void note_busy(redlock_lock *lock, int64_t now)
 
 static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
 {
-  if (rank == lock->wait.rank)
+  if (rank == lock->wait->rank)
     return;
-  if (rank < lock->wait.rank && lock->wait.is_ranked)
-    lock->wait.step_ns = (now - lock->wait.rank_changed_ns) / (lock->wait.rank - rank);
-  lock->wait.rank_changed_ns = now;
-  lock->wait.rank = rank;
-  lock->wait.is_ranked = 1;
+  if (rank < lock->wait->rank && lock->wait->is_ranked)
+    lock->wait->step_ns = (now - lock->wait->rank_changed_ns) / (lock->wait->rank - rank);
+  lock->wait->rank_changed_ns = now;
+  lock->wait->rank = rank;
+  lock->wait->is_ranked = 1;
 }
 
 static void note_key(redlock_lock *lock, int64_t until_ns)
 {
-  lock->votes[lock->wait.home] = until_ns ? RLK_BUSY : RLK_FREE;
-  lock->node_answers[lock->wait.home].until_ns = until_ns;
+  lock->votes[lock->wait->home] = until_ns ? RLK_BUSY : RLK_FREE;
+  lock->node_answers[lock->wait->home].until_ns = until_ns;
   if (until_ns)
-    lock->wait.in_vain = 0;
+    lock->wait->in_vain = 0;
 }
 
 /* When it asks again: after a pause, when the key ends that is there now, or when the time of one is over that has been
  * woken and has not taken what is free. Those behind leave a moment to those before them. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  int64_t at_ns = smaller(now + pause_ns(lock, now), lock->wait.told_ns);
-  int64_t moment_ns = within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
+  int64_t at_ns = rlk_smaller(now + pause_ns(lock, now), lock->wait->told_ns);
+  int64_t moment_ns = within(lock->wait->rank * SPREAD_NS, 0, SPREAD_MAX_NS);
   int64_t end_ns = until_ns ? until_ns : now + RLK_WOKEN_NS;
   if (until_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
     return at_ns;
   end_ns += MS + (is_next(lock) ? 0 : moment_ns);
-  return smaller(end_ns, at_ns);
+  return rlk_smaller(end_ns, at_ns);
 }
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
@@ -282,20 +298,20 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
     return RLK_TURN_NONE;
   note_rank(lock, rank, now);
   note_key(lock, until_ns);
-  if (is_first && until_ns == 0 && now >= lock->wait.pause_until_ns)
+  if (is_first && until_ns == 0 && now >= lock->wait->pause_until_ns)
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
   if (rank == 0 && rlk_round_is_overdue(lock, now))
     return RLK_TURN_ATTEMPT;
   if (is_first && until_ns == 0)
-    return sleep_until(lock, lock->wait.pause_until_ns);
+    return sleep_until(lock, lock->wait->pause_until_ns);
   return sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
   rlk_room_refused(lock, &lock->engine->net.nodes[node], fault, now);
-  return lock->op.phase == RLK_ASKING_QUEUE && node == lock->wait.home ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
+  return lock->op.phase == RLK_ASKING_QUEUE && node == lock->wait->home ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
 enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now)
@@ -314,19 +330,19 @@ void rlk_queue_forget(redlock_lock *lock)
 {
   give_place_back(lock);
   rlk_place_hide(lock);
-  lock->wait.place.number = 0;
+  lock->wait->place.number = 0;
 }
 
 enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
-  lock->wait.place.number = 0;
-  lock->wait.in_vain = lock->wait.is_told = 0;
-  lock->wait.pause_until_ns = 0;
-  lock->others.are_waiting = 0;
-  lock->attempt.began_ns = lock->attempt.arrived_ns = lock->round.asked_all_ns = now;
-  lock->attempt.arrival = ++lock->engine->arrivals;
-  if (!lock->engine->room_count || lock->key->count > 1 || !rlk_queue_is_used(lock) ||
+  lock->wait->place.number = 0;
+  lock->wait->in_vain = lock->wait->is_told = 0;
+  lock->wait->pause_until_ns = 0;
+  lock->wait->others.are_waiting = 0;
+  lock->attempt.began_ns = lock->wait->arrived_ns = lock->round.asked_all_ns = now;
+  lock->wait->arrival = ++lock->engine->waits->arrivals;
+  if (!lock->engine->waits->room_count || lock->key->count > 1 || !rlk_queue_is_used(lock) ||
       (room = rlk_room_of(lock, now)) == NULL)
     return RLK_TURN_NONE;
   rlk_round_clear(lock);
@@ -350,23 +366,23 @@ static int is_in_the_way(const redlock_lock *lock)
 /* Home says that its slot is free, while other nodes have a key left there: those behind it may want other slots. */
 static int holds_others_up(const redlock_lock *lock)
 {
-  return RLK_INT(&lock->options, SLOT) >= 0 && lock->wait.in_vain >= VAIN_MAX;
+  return RLK_INT(&lock->options, SLOT) >= 0 && lock->wait->in_vain >= VAIN_MAX;
 }
 
 static void make_way(redlock_lock *lock, int64_t now)
 {
   if (rlk_has_place(lock))
     rlk_queue_forget(lock);
-  lock->attempt.arrived_ns = now;
+  lock->wait->arrived_ns = now;
 }
 
 /* Its turn had come, but others hold the lock, or votes were split. */
 static void note_vain(redlock_lock *lock, int64_t now)
 {
-  int64_t pause = lock->wait.in_vain < 10 ? MS << lock->wait.in_vain : VAIN_MAX_NS;
+  int64_t pause = lock->wait->in_vain < 10 ? MS << lock->wait->in_vain : VAIN_MAX_NS;
   int64_t spread = (int64_t)(rlk_random(&lock->engine->net) % MS);
-  lock->wait.in_vain++;
-  lock->wait.pause_until_ns = now + within(pause, 0, VAIN_MAX_NS) + spread;
+  lock->wait->in_vain++;
+  lock->wait->pause_until_ns = now + within(pause, 0, VAIN_MAX_NS) + spread;
 }
 
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
@@ -374,11 +390,11 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
   int is_of_several = lock->key->count > 1, has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
   struct rlk_room *room;
   redlock_lock *next;
-  if (has_home && !is_of_several && !lock->wait.room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
+  if (has_home && !is_of_several && !lock->wait->room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
     rlk_room_enter(room, lock);
-  if (lock->wait.room && has_home && !rlk_room_leads(lock))
+  if (lock->wait->room && has_home && !rlk_room_leads(lock))
     return stand_behind(lock, now);
-  next = lock->wait.room ? rlk_room_alike(lock->wait.next, lock) : NULL;
+  next = lock->wait->room ? rlk_room_alike(lock->wait->next, lock) : NULL;
   if (has_home && !rlk_has_place(lock) && next && rlk_has_place(next))
     take_over(lock, next, now);
   else if (rlk_has_place(lock))
@@ -389,9 +405,9 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
     return RLK_TURN_NONE;
   if (is_of_several)
     return rlk_several_wait(lock, now);
-  if (!lock->wait.room)
+  if (!lock->wait->room)
     return RLK_TURN_NONE;
-  return rlk_has_place(lock) ? sleep_until(lock, lock->wait.pause_until_ns) : ask_for_place(lock, now);
+  return rlk_has_place(lock) ? sleep_until(lock, lock->wait->pause_until_ns) : ask_for_place(lock, now);
 }
 
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
@@ -400,7 +416,7 @@ enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
     return RLK_TURN_ATTEMPT; /* it waits beside the queue */
   if (lock->key->count > 1)
     return rlk_several_step(lock, now);
-  if (lock->wait.is_told)
+  if (lock->wait->is_told)
     return RLK_TURN_ATTEMPT;
   return rlk_room_leads(lock) ? ask_for_place(lock, now) : stand_behind(lock, now);
 }
@@ -416,17 +432,17 @@ static void let_follow(redlock_lock *lock, redlock_lock *heir)
   int joins = lock->op.status == REDLOCK_OK && lock->kind->shares;
   if (heir && rlk_in_flight(heir))
     wake_at(heir, 0);
-  for (; joins && heir; heir = rlk_room_alike(heir->wait.next, heir))
+  for (; joins && heir; heir = rlk_room_alike(heir->wait->next, heir))
     if (rlk_in_flight(heir) && heir->op.phase == RLK_SLEEPING) {
-      heir->wait.is_told = 1;
+      heir->wait->is_told = 1;
       wake_at(heir, 0);
     }
 }
 
 void rlk_queue_leave(redlock_lock *lock)
 {
-  struct rlk_room *room = lock->wait.room;
-  redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
+  struct rlk_room *room = lock->wait->room;
+  redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait->next, lock) : NULL;
   if (room)
     rlk_room_leave(lock);
   if (room && lock->op.status == REDLOCK_OK && !lock->kind->shares && !lock->kind->many)
@@ -444,11 +460,11 @@ void rlk_queue_leave(redlock_lock *lock)
 /* A hint: its key may have been released, there or elsewhere. */
 static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
 {
-  if (rlk_room_is_trying(lock) || (is_release && now < lock->wait.pause_until_ns)) {
-    lock->wait.is_told = 1; /* its finding may be older */
+  if (rlk_room_is_trying(lock) || (is_release && now < lock->wait->pause_until_ns)) {
+    lock->wait->is_told = 1; /* its finding may be older */
     return RLK_TURN_NONE;
   }
-  if (now < lock->wait.pause_until_ns)
+  if (now < lock->wait->pause_until_ns)
     return RLK_TURN_NONE; /* it asks when its pause is over */
   return lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
@@ -463,9 +479,9 @@ static void ask_soon(redlock_lock *lock, int64_t now)
 /* One before it has been woken, and should have taken the lock by then. */
 static void ask_later(redlock_lock *lock, int64_t now)
 {
-  lock->wait.told_ns = smaller(lock->wait.told_ns, now + RLK_WOKEN_NS + SPREAD_NS);
-  if (lock->op.phase == RLK_SLEEPING && lock->wait.told_ns < lock->attempt.wake_ns)
-    sleep_until(lock, lock->wait.told_ns);
+  lock->wait->told_ns = rlk_smaller(lock->wait->told_ns, now + RLK_WOKEN_NS + SPREAD_NS);
+  if (lock->op.phase == RLK_SLEEPING && lock->wait->told_ns < lock->attempt.wake_ns)
+    sleep_until(lock, lock->wait->told_ns);
 }
 
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
@@ -475,7 +491,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   enum rlk_turn turn = RLK_TURN_NONE;
   if (RLK_MUTANT(NOBODY_IS_WOKEN))
     return NULL;
-  if (!lock && (number == 0 || number > e->places) && e->strays++ == 0)
+  if (!lock && (number == 0 || number > e->waits->places) && e->waits->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node,
                   "wake-up for an unknown waiter; further ones are not reported");
   if (!lock)
@@ -484,7 +500,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
     turn = strchr(text, '?') ? RLK_TURN_NONE : rlk_several_woken(lock, node, !strchr(text, '!'), now);
   else if (strchr(text, '?'))
     ask_later(lock, now);
-  else if (node != lock->wait.home)
+  else if (node != lock->wait->home)
     ask_soon(lock, now);
   else
     turn = hear(lock, !strchr(text, '!'), now);

@@ -1,0 +1,87 @@
+/* What a lock knows while it waits, and what the waiters of one client share. Only this floor looks into either. */
+#ifndef RLK_WAIT_H
+#define RLK_WAIT_H
+
+#include "../lock/lock.h"
+
+enum { RLK_ROOM_BUCKETS = 64, RLK_ALONE_KEPT = 64, RLK_QUEUE_NAME_SIZE = 16 };
+
+enum {
+  RLK_QUEUE_ANYWHERE = -2, /* the client is connecting: it does not know yet where others wait */
+  RLK_QUEUE_EACH = -3      /* each of several resources has a home of its own */
+};
+
+enum rlk_turn {
+  RLK_TURN_NONE,   /* the queue has no say: it does not wait in order, or it waits for something else */
+  RLK_TURN_WAIT,   /* it sleeps, or has asked for its place */
+  RLK_TURN_ATTEMPT /* it is to make an attempt now */
+};
+
+/* What a lock of several resources knows of one of them (several.c). */
+struct rlk_part_wait {
+  int home; /* the node of the queue in which it has a place; -1: none */
+  int rank; /* how many are before it: 0 none, 1 none of several resources */
+  int is_free;
+  int64_t asked_ns, ask_ns; /* when it was asked for, and when it is to be asked for again */
+};
+
+/* Whether others wait for the resource of a lock that does not wait itself (others.c). */
+struct rlk_others {
+  int home;         /* the node that is asked behind its SET, RLK_QUEUE_..., or -1 */
+  uint64_t asked;   /* nodes whose answer to that is outstanding, as bits */
+  int64_t until_ns; /* a lock that is won waits for them no longer than that; 0: it does not wait */
+  int are_waiting;  /* a home node said so behind its vote, */
+  int part;         /* of that one of several resources */
+};
+
+/* The position of a lock in the order of waiters for its resource. */
+struct rlk_wait {
+  struct rlk_room *room;         /* NULL: it does not wait there */
+  redlock_lock *next, *previous; /* in it */
+  redlock_lock *next_placed;     /* in its bucket of the places */
+  int64_t arrived_ns;            /* its place in the queue is by this */
+  uint64_t arrival;              /* ... and among those of its client by this number */
+  struct rlk_place place;        /* in the queues of two nodes: */
+  int home, second;              /* ... the one that it believes, and another one, if home gets late; -1: none */
+  int64_t spare_due_ns;          /* when that is asked for again */
+  int64_t rank;                  /* of the last answer */
+  int64_t rank_changed_ns;
+  int is_ranked;               /* there was an answer */
+  int64_t told_ns;             /* by when it was told to ask again; RLK_NEVER */
+  int is_told;                 /* that it is its turn, while an attempt or a pause was under way */
+  int relies_on_push;          /* it promised to ask again as one that is woken */
+  int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
+  int in_vain;                 /* attempts that failed although its turn had come */
+  int64_t pause_until_ns;      /* ... and until when there is no other one */
+  struct rlk_part_wait *parts; /* of several resources; NULL: it has not waited yet */
+  int64_t arrival_us;          /* ... its place in all queues is by this */
+  int64_t keeps_until_ns;      /* ... it keeps what is free, or lets others pass, until then; 0: it is not first yet */
+  int64_t keep_ns;             /* ... for so long, */
+  int keeps;                   /* ... and which of both it does */
+  struct rlk_others others;
+};
+
+/* A resource of which a release has learned that nobody waits for it. */
+struct rlk_alone {
+  uint64_t key_hash;
+  int64_t at_ns;
+};
+
+/* What the waiters of one client share. */
+struct rlk_waits {
+  struct rlk_room *rooms[RLK_ROOM_BUCKETS];
+  redlock_lock *placed[RLK_ROOM_BUCKETS];   /* queued waiters, by their place */
+  char queue_name[RLK_QUEUE_NAME_SIZE + 1]; /* of the client, in queues and as its channel */
+  int room_count;
+  struct rlk_alone alone[RLK_ALONE_KEPT]; /* each at the place of its hash; a newer one takes that */
+  uint64_t arrivals;                      /* acquisitions that were begun */
+  uint64_t places;                        /* taken so far */
+  uint64_t strays;                        /* wake-ups for unknown waiters */
+};
+
+static inline int rlk_has_place(const redlock_lock *lock)
+{
+  return lock->wait->place.number != 0;
+}
+
+#endif
