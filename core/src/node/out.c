@@ -56,7 +56,13 @@ char *rlk_bulk_new(const char *prefix, const void *bytes, size_t size, size_t *b
 static size_t number_in(char *out, uint64_t value)
 {
   char digits[24];
-  size_t count = decimal(digits, value), size = 1;
+  size_t count, size = 1;
+  if (value < 10) { /* the keys of a script */
+    memcpy(out, "$1\r\n0\r\n", 7);
+    out[4] = (char)('0' + value);
+    return 7;
+  }
+  count = decimal(digits, value);
   out[0] = '$';
   size += decimal(out + size, count);
   memcpy(out + size, "\r\n", 2);

@@ -76,10 +76,12 @@ static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_scrip
 }
 
 /* What whoever is woken has: a second wake-up gives no more. */
-static int64_t woken_us(struct rlk_net *net)
+static void put_woken(struct rlk_out *out)
 {
-  int64_t trips_ns = 3 * rlk_backoff_round_trip_ns(rlk_engine_of(net));
-  return (trips_ns > RLK_WOKEN_NS ? trips_ns : RLK_WOKEN_NS) / 1000;
+  struct rlk_engine *e = rlk_engine_of(out->line->node->net);
+  int64_t trips_ns = 3 * rlk_backoff_round_trip_ns(e);
+  rlk_number_set(&e->waits->woken_text, (trips_ns > RLK_WOKEN_NS ? trips_ns : RLK_WOKEN_NS) / 1000);
+  rlk_out_bytes(out, e->waits->woken_text.bulk, e->waits->woken_text.size);
 }
 
 /* Of one of several resources, as far as that is known. */
@@ -119,7 +121,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   rlk_out_number(&out, promise.first_us + spare_us);
   rlk_out_number(&out, promise.step_us);
   rlk_out_number(&out, promise.steps_max_us);
-  rlk_out_number(&out, woken_us(n->net));
+  put_woken(&out);
   put_channels(&out, &key->queue);
   put_optional(&out, lock->wait->arrival_us, is_of_several);
   put_optional(&out, wish->open_ns / 1000, is_of_several);
@@ -170,7 +172,7 @@ static int put_leave(struct rlk_out *out, struct rlk_node *n, const struct rlk_p
     return -1;
   put_place(out, place, n->index);
   put_channels(out, &key->queue);
-  rlk_out_number(out, woken_us(n->net));
+  put_woken(out);
   rlk_out_bulk(out, "1", (size_t)releases);
   return 0;
 }
@@ -216,7 +218,7 @@ int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim 
   rlk_put_token(out, claim);
   put_place(out, &claim->place, l->node->index);
   put_channels(out, &claim->key->queue);
-  rlk_out_number(out, woken_us(l->node->net));
+  put_woken(out);
   return 0;
 }
 

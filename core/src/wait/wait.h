@@ -4,7 +4,7 @@
 
 #include "../lock/lock.h"
 
-enum { RLK_ROOM_BUCKETS = 64, RLK_ALONE_KEPT = 64, RLK_QUEUE_NAME_SIZE = 16 };
+enum { RLK_ROOM_BUCKETS = 64, RLK_ALONE_KEPT = 256, RLK_QUEUE_NAME_SIZE = 16 };
 
 enum {
   RLK_QUEUE_ANYWHERE = -2, /* the client is connecting: it does not know yet where others wait */
@@ -77,6 +77,7 @@ struct rlk_waits {
   uint64_t arrivals;                      /* acquisitions that were begun */
   uint64_t places;                        /* taken so far */
   uint64_t strays;                        /* wake-ups for unknown waiters */
+  struct rlk_number woken_text;           /* for how long whoever is woken is the first, as it is sent */
 };
 
 static inline int rlk_has_place(const redlock_lock *lock)
