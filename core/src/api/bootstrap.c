@@ -107,7 +107,7 @@ static redlock_client *copy_of(const redlock_client *from)
 {
   redlock_client *c = rlk_client_new_in(&from->engine.net.env);
   struct rlk_net *net = c ? &c->engine.net : NULL;
-  int ok = c && (net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes)) != NULL;
+  int ok = c && (net->nodes = calloc((size_t)from->engine.net.node_count, sizeof *net->nodes)) != NULL;
   for (int i = 0; ok && i < RLK_OPTION_COUNT; i++) {
     if (!net->texts[i])
       continue;

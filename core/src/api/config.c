@@ -123,6 +123,15 @@ static int read_nodes(redlock_client *c, const char *value, struct rlk_text *why
   return status;
 }
 
+/* Room for all that the list may name: a node is large. */
+static struct rlk_node *new_nodes(const char *list)
+{
+  size_t count = 1;
+  for (; *list && count < RLK_NODES_MAX; list++)
+    count += *list == ',';
+  return calloc(count, sizeof(struct rlk_node));
+}
+
 static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
 {
   struct rlk_net *net = &c->engine.net;
@@ -131,7 +140,7 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
   int old_count = net->node_count, status = REDLOCK_NO_MEMORY;
   c->max_ttl_ms[RLK_BY_NODES] = 0;
   net->node_count = 0;
-  net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes);
+  net->nodes = new_nodes(value);
   if (net->nodes)
     status = read_nodes(c, value, why);
   if (status == REDLOCK_OK) {
