@@ -1,4 +1,5 @@
 /* What a handle knows of its lock without asking the nodes. */
+#include "../lock/kind.h"
 #include "../lock/lease.h"
 #include "api.h"
 
@@ -24,12 +25,21 @@ static int64_t validity_ms(redlock_lock *lock, int64_t now_ns)
   return rlk_lock_is_held(lock, now_ns) ? (lock->hold.valid_until_ns - now_ns) / RLK_NS_PER_MS : 0;
 }
 
+/* A lock that has all permits of a resource, as only one was asked for, has the slot that a plain lock takes. */
+static int slot(const redlock_lock *lock)
+{
+  int is_only_one = lock->options.permits_are_set && lock->hold.acquired_ns;
+  if (!lock->claim || lock->claim->kind->shares)
+    return -1;
+  return lock->claim->slots.count ? lock->hold.slot - 1 : is_only_one ? 0 : -1;
+}
+
 GETTER(int, redlock_lock_state, REDLOCK_STATE_INVALID, now(lock)->state)
 GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->hold.loss)
 GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
 GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
 GETTER(int64_t, redlock_lock_fence, 0, lock->hold.number)
-GETTER(int, redlock_lock_slot, -1, lock->claim && lock->claim->slots.count ? lock->hold.slot - 1 : -1)
+GETTER(int, redlock_lock_slot, -1, slot(lock))
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {

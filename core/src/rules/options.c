@@ -100,6 +100,7 @@ void rlk_options_defaults(struct rlk_numbers *numbers)
   for (int i = 0; i < RLK_OPTION_COUNT; i++)
     if (!rlk_option_is_text(i))
       rlk_option_parse(numbers, i, rows[i].initial, &nowhere);
+  numbers->permits_are_set = 0;
 }
 
 static int parse_bool(const char *value, int64_t *out)
@@ -193,9 +194,10 @@ int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value,
   case INT: ok = starts && parse_int(value, row, &numbers->v[option].i); break;
   default: break;
   }
-  if (ok)
-    return REDLOCK_OK;
-  return rlk_option_refuse(option, row->name, value, why);
+  if (!ok)
+    return rlk_option_refuse(option, row->name, value, why);
+  numbers->permits_are_set |= option == RLK_OPT_PERMITS;
+  return REDLOCK_OK;
 }
 
 /* Up to 9 decimals, without zeros at the end. */

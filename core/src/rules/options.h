@@ -122,6 +122,7 @@ struct rlk_numbers {
     int64_t i;
     double d;
   } v[RLK_OPTION_COUNT];
+  int permits_are_set; /* the only permit of a semaphore is a plain lock, but has a slot */
 };
 
 #define RLK_INT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].i)

@@ -196,6 +196,15 @@ def test_as_many_hold_as_there_are_permits(make, nodes):
     nodes.no_keys(BEFORE_LAPSE_S)
 
 
+def test_the_only_permit_has_slot_0(make, nodes):
+    """It is a plain lock for all others."""
+    lock = make(ttl_ms=TTL_MS).lock(permits=1)
+    assert lock.acquire(wait_ms=20000) == "OK" and lock.slot == 0
+    assert {node.get("r") for node in nodes} <= {lock.token.encode(), None}
+    assert make().lock().acquire(wait_ms=0) == "BUSY"
+    assert lock.release() == "OK"
+
+
 @pytest.mark.parametrize("value", OTHERS, ids=" ".join)
 def test_keys_of_other_kinds_are_permits_that_are_taken(make, nodes, value):
     """Under the name, and under that of the second slot."""

@@ -167,6 +167,11 @@ def test_a_job_without_permits_has_no_slot(redlock):
     assert (done.returncode, done.stdout) == (0, "none\n"), done.stderr
 
 
+def test_the_only_permit_of_a_job_has_slot_0(redlock):
+    done = redlock.once("run", "--permits", "1", "gpu", "--", "sh", "-c", 'echo "${REDLOCK_SLOT-none}"')
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
 def test_a_permit_that_is_none_is_refused(redlock):
     done = redlock.once("run", *TWO, "--slot", "2", "gpu", "--", "true")
     assert done.returncode == USAGE
