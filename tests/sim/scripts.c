@@ -36,7 +36,7 @@ static const struct role roles[] = {
     {"extend", "r[i]=1", KEEPS, FOR_EACH, 1, ARGUMENTS_MAX, 0, -1, 1, 0},
     {"expire", "return redis.call('PEXPIRE',KEYS[1],ARGV[2])", KEEPS, FOR_ONE, 1, 1, 0, 2, 0, 1},
     {"proof", "ipairs({'GET','PTTL'", ASKS, NOTHING, 1, 1, 0, 0, -1, -1},
-    {"place", "return {rank,ttl}", ASKS, NOTHING, 3, 2 + PERMITS, 2, 9, -1, -1},
+    {"place", "return {rank,ttl}", ASKS, NOTHING, 3, 2 + PERMITS, 2, 10, -1, -1},
     {"hand over", "and r+2 or r", GIVES, NOTHING, 3, 3, 2, 4, 0, -1},
     {"leave", "redis.pcall('EXISTS',Q)==1 and 2 or 0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 4, -1, -1},
     {"register", "ARGV[2]..s..ARGV[4]", ASKS, OF_MARKER, 1, 1, 0, 4, -1, -1},
@@ -183,7 +183,7 @@ void server_check_speaker(const struct request *request, const struct argument *
 /* A place moves up in the queue: whoever asks again stands anew. */
 static void note_queue(const struct run *run)
 {
-  if (run->role->arguments == 9)
+  if (run->role->arguments == 10)
     oracle_moves_up(run->request->world);
 }
 

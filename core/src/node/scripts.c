@@ -44,7 +44,9 @@
  * ask again. The 17th byte of a place is a slash if it shares, else a colon; an "s" follows for a lock of several
  * resources, and "p", a number and a comma for one slot alone; an odd number at its end has a listener. P also has "o"
  * and the place of a lock of several resources, by the time until which that lets others pass. The slots of a resource
- * have the first key and those behind P.
+ * have the first key and those behind P. The last three digits of a promise are no time: so many waiters of its client
+ * stand behind the place (999: or more), for those who look.
+ *   by: the promise at that time, in whole milliseconds, with those digits
  *   gone: takes a place out; at first all whose promise is broken, or is none, as it lies more than a minute ahead
  *   free: whether what it wants can be had here
  *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
@@ -59,6 +61,7 @@
   "local now=t[1]*1000000+t[2]\n" \
   "local function gone(h) redis.pcall('ZREM',Q,h) redis.pcall('ZREM',P,h) end\n" \
   "local function time(h) local u=redis.pcall('ZSCORE',P,h) return type(u)=='string' and tonumber(u) or 0 end\n" \
+  "local function by(u,behind) return math.ceil(u/1000)*1000+behind end\n" \
   "local function slot(h) return #KEYS>3 and tonumber(h:match('^[^,]*p(%d+),')) end\n" \
   "local function free(h)\n" \
   "  local i=slot(h)\n" \
@@ -89,7 +92,8 @@
   "    elseif time(h)==0 or redis.pcall('PUBLISH'," channel "..h:sub(1,16),R and h or h..'!')==0\n" \
   "      and h:find('[13579]$') then gone(h)\n" \
   "    else\n" \
-  "      if h:find('[13579]$') and time(h)>now+" woken_us " then redis.pcall('ZADD',P,now+" woken_us ",h) end\n" \
+  "      local u=by(now+" woken_us ",time(h)%1000)\n" \
+  "      if h:find('[13579]$') and time(h)>u then redis.pcall('ZADD',P,u,h) end\n" \
   "      at,woken=at+1,woken+1\n" \
   "      if not shares or woken==64 then break end\n" \
   "    end\n" \
@@ -103,7 +107,7 @@
  * before it, when the key ends}. The first is 0 for one that nobody excludes who is before it; of several resources it
  * is 1 if no other such lock is before it. The second is -2 if what it wants can be had here; who finds that and is not
  * the first wakes the first. A slow request makes its sender seem to have arrived later, so the earliest time counts;
- * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. */
+ * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. ARGV[10] waiters stand behind it. */
 #define ASK_TEXT \
   QUEUE("ARGV[7]", "ARGV[6]") \
   "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
@@ -117,7 +121,7 @@
   "  if open>0 then redis.call('ZADD',P,now+open,'o'..me) else redis.call('ZREM',P,'o'..me) end\n" \
   "end\n" \
   "local n,shares,rank=redis.call('ZRANK',Q,me),me:byte(17)==47,0\n" \
-  "redis.call('ZADD',P,now+ARGV[3]+math.min(n*ARGV[4],ARGV[5]),me)\n" \
+  "redis.call('ZADD',P,by(now+ARGV[3]+math.min(n*ARGV[4],ARGV[5]),ARGV[10]),me)\n" \
   "redis.call('PEXPIRE',Q,60000)\n" \
   "redis.call('PEXPIRE',P,60000)\n" \
   "if n>200 then rank=n end\n" \
@@ -176,10 +180,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "f732c7f98546d7eeef848a40d8397f41dfbe8152", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "d7ae9f92fda2847d57d148a7b4808d2c6cc598b1",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "9eeb48a6e81ce52dca9e6f4a585ab4534b91baa3", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "f93aeec64280bd3ff1ca9d522452a9a6a2c1a531",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "1ae0f6069f910f44ca934dc7580f418bf2a8d060", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "0ac80758ee6629a8de06aae9e39fe478ca55653d", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};

@@ -8,10 +8,12 @@
 #include "../lock/backoff.h"
 #include "../lock/kind.h"
 #include "../node/listener.h"
+#include "room.h"
 
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
 #define CHANNEL_PREFIX "libredlock:w:"
+#define BEHIND_MAX 999 /* its digits in a promise */
 #define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
@@ -114,7 +116,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
   int is_of_several = lock->wait->place.is_of_several;
   struct rlk_out out;
-  if (begin(&out, n->line, &rlk_script_ask, 9, key, rlk_lock_slots(lock)) != 0)
+  if (begin(&out, n->line, &rlk_script_ask, 10, key, rlk_lock_slots(lock)) != 0)
     return -1;
   put_place(&out, &lock->wait->place, n->index);
   rlk_out_number(&out, waited_us);
@@ -125,6 +127,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   put_channels(&out, &key->queue);
   put_optional(&out, lock->wait->arrival_us, is_of_several);
   put_optional(&out, wish->open_ns / 1000, is_of_several);
+  rlk_out_number(&out, rlk_room_behind(lock, BEHIND_MAX));
   rlk_ask_end(&out, (struct rlk_request){.ask = wish->row,
                                          .claim = lock->claim,
                                          .round = lock->round.number,

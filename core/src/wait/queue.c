@@ -99,7 +99,9 @@ void rlk_queue_init(struct rlk_engine *e)
 {
   struct rlk_text name = rlk_text_in(e->waits->queue_name, sizeof e->waits->queue_name);
   struct rlk_text channel = rlk_text_in(e->net.channel, sizeof e->net.channel);
-  rlk_text_format(&name, "%016llx", (unsigned long long)rlk_net_seed(&e->net));
+  rlk_claims_client(e, e->waits->queue_name); /* as its tokens begin: so its entry tells who waits */
+  name.length = RLK_TOKEN_CLIENT_DIGITS;
+  rlk_text_format(&name, "%04x", (unsigned)(rlk_net_seed(&e->net) & 0xffff));
   rlk_text_add(&channel, RLK_STRING(&e->net, KEY_PREFIX));
   rlk_text_add(&channel, "libredlock:w:");
   rlk_text_add(&channel, e->waits->queue_name);

@@ -142,6 +142,15 @@ int rlk_room_leads(const redlock_lock *lock)
   return rlk_room_leader(lock) == lock;
 }
 
+int rlk_room_behind(const redlock_lock *lock, int most)
+{
+  int count = 0;
+  for (redlock_lock *next = lock->wait->room ? lock->wait->next : NULL; count < most; count++, next = next->wait->next)
+    if ((next = rlk_room_alike(next, lock)) == NULL)
+      break;
+  return count;
+}
+
 void rlk_room_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait->room;

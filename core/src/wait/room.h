@@ -39,6 +39,8 @@ redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock);
 /* The one that asks the nodes for this lock, too. */
 redlock_lock *rlk_room_leader(const redlock_lock *lock);
 int rlk_room_leads(const redlock_lock *lock);
+/* How many wait behind the lock on its terms, up to so many. */
+int rlk_room_behind(const redlock_lock *lock, int most);
 /* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */
 int rlk_rooms_count(const struct rlk_engine *engine, int *longest);
 struct rlk_waits *rlk_waits_new(void);        /* what the waiters of a client share; NULL when memory is out */

@@ -46,6 +46,23 @@ def test_waiters_of_one_client_are_served_in_order(nodes, held, make_client):
     assert client.lock().acquire(0) == OK
 
 
+def test_a_promise_tells_how_many_wait_behind_the_place(nodes, held, make_client):
+    """In its last three digits, for those who look."""
+    def behind():
+        found = [node.command("ZSCORE", PROMISES, place) for node in nodes for place in members(node)]
+        return {int(promise) % 1000 for promise in found if promise}
+    client = make_client(nodes.urls, **LONG)
+    locks = [client.lock() for _ in range(12)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: behind() == {11}, 20)
+    for lock in locks[:3]:
+        lock.cancel()
+    spin(client, lambda: behind() == {8}, 20)
+    assert held.release() == OK
+    spin(client, lambda: locks[3].status == OK, 20)
+
+
 def test_short_holds_of_one_client_hand_on_without_the_queue(nodes, held, make_client):
     """Its waiters hear of a release by themselves: none of them takes a place while nobody else waits."""
     client = make_client(nodes.urls, **LONG)
