@@ -111,7 +111,8 @@ enum redlock_operation {
   REDLOCK_INSPECT = 4, /* arg: 0; asks every node who holds the lock: OK if a majority has no key, BUSY if not */
   REDLOCK_EXPIRE = 5,  /* arg: ttl_ms as in redlock_lock_expire */
   REDLOCK_REMOVE = 6,  /* arg: 0; as redlock_lock_remove */
-  REDLOCK_WHO = 7      /* arg: a limit in ms, -1 for none; an inspect that ends when a majority shows one holder */
+  REDLOCK_WHO = 7,     /* arg: a limit in ms, -1 for none; an inspect that ends when a majority shows one holder */
+  REDLOCK_LIST = 8     /* arg: a limit in ms, -1 for none; as redlock_lock_list */
 };
 
 /* A flag that may be added to an operation for redlock_lock_start. */
@@ -180,6 +181,19 @@ enum redlock_answer_field {
   REDLOCK_ANSWER_WORDS = 0,  /* "granted", "busy (4.2 s left)", "connection refused", ... */
   REDLOCK_ANSWER_TTL_MS = 1, /* remaining TTL of the key there in ms, "" if unknown, "none" if it has no TTL */
   REDLOCK_ANSWER_TOKEN = 2   /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
+};
+
+/* What is known of a list, for redlock_lock_listed. */
+enum redlock_listed {
+  REDLOCK_LISTED_ROWS = 0, /* how many it has; 0 while it is being made */
+  REDLOCK_LISTED_MORE = 1, /* 1 if there are more: 10,000 are kept, or the time was over; else 0 */
+  REDLOCK_LISTED_KEYS = 2  /* about how many keys were gone through so far, on all nodes together */
+};
+
+/* Fields of a row for redlock_lock_row. */
+enum redlock_row_field {
+  REDLOCK_ROW_JSON = 0,
+  REDLOCK_ROW_RESOURCE = 1 /* its bytes */
 };
 
 /* Modes of redlock_client_bootstrap. */
@@ -443,6 +457,16 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_expire(redlock_lock *lock, int64_t tt
  * few nodes answered, or are eligible to vote. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_remove(redlock_lock *lock);
 
+/* Lists the locks that the nodes have, for people: the resource of this handle is a pattern as SCAN has it
+ * ("orders:*"), or a name, with a backslash before each of *?[\, which is looked at whether anybody holds it or not
+ * (with the option permits each of its slots, or the one of the option slot). For a pattern each node is asked for all
+ * of its keys, up to 25,000 a second (the user needs +scan); other keys than those of this library's locks and names of
+ * more than 2,000 bytes are left out. Then the nodes are asked who holds these and who waits. Allowed in every state
+ * except INVALID. Returns REDLOCK_OK: the list is whole, whatever redlock_lock_listed says of more. REDLOCK_NO_QUORUM,
+ * REDLOCK_REFUSED_CONFIG: too few nodes told all, so a lock may be missing; redlock_lock_vote is OK for those that did.
+ * REDLOCK_TIMED_OUT: limit_ms (-1: none) was over. In all of these cases there are rows. */
+REDLOCK_API REDLOCK_CHECK int redlock_lock_list(redlock_lock *lock, int64_t limit_ms);
+
 /* Waits until every reply to the last operation has arrived, and every node that was still connecting has been asked
  * too. A lock or an extension that only the faster nodes have confirmed tolerates fewer failures, so call this before
  * redlock_lock_detach. Returns REDLOCK_OK, or REDLOCK_PENDING when limit_ms has passed or a signal arrived. */
@@ -553,6 +577,20 @@ REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t s
  * handle must not be freed meanwhile. */
 REDLOCK_API int redlock_lock_who(redlock_lock *lock, int64_t limit_ms);
 
+/* What is known of the list of this handle (enum redlock_listed); 0 before the first list. It stays until the next one.
+ * -REDLOCK_INVALID for NULL and an unknown `what`. Any thread. */
+REDLOCK_API int64_t redlock_lock_listed(redlock_lock *lock, int what);
+
+/* A field (enum redlock_row_field) of row `index` of the list, in the order of their names; "" past the end. As JSON:
+ *   {"resource": "orders:42", "kind": "plain", "verdict": "held", "nodes": 5, "holder": "0f3a...",
+ *    "holder_ttl_ms": 9100, "held_by": {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200},
+ *    "waiting": 3, "first": {"client_name": "worker-9", "host": "web-1", "pid": 9, "waited_ms": 800}}
+ * The resource is escaped. kind: "plain", "shared", "hash", "permits" (with "slot", and "permits" if known) or "other";
+ * "" if no node has a key. nodes: how many have the holder's key, or any. held_by is null if it is not known, as in
+ * redlock_lock_held_by, and first if nobody waits in the queue or it is not known. Waiters without the queue are not
+ * counted; for up to a second after a waiter has become the holder it may be counted still. */
+REDLOCK_API int64_t redlock_lock_row(redlock_lock *lock, int64_t index, int field, char *buf, size_t size);
+
 /* The last result in one line: "2 of 5 nodes granted orders:42, 3 needed: 127.0.0.1:7001 busy (4.2 s left), ...".
  * Resources are escaped and cut at 64 bytes. For an invalid option it names the option, the value and what is
  * allowed. */
@@ -562,7 +600,8 @@ REDLOCK_API int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t s
  * every second one is the name of an option ("max_ttl_ms") or a number of milliseconds; joined they are the message. */
 REDLOCK_API int64_t redlock_lock_message_parts(redlock_lock *lock, char *buf, size_t size);
 
-/* Which call is allowed in which state, blocking or started. expire is as extend, remove and REDLOCK_WHO as inspect.
+/* Which call is allowed in which state, blocking or started. expire is as extend, remove, list and REDLOCK_WHO as
+ * inspect.
  *
  *            acquire   extend     release    adopt     detach    inspect
  *  FREE      ok        NOT_HELD   NOT_HELD   ok        NOT_HELD  ok

@@ -41,7 +41,7 @@ IN_FLIGHT, INVALID, REFUSED_CONFIG = Status.IN_FLIGHT, Status.INVALID, Status.RE
 UNREACHABLE, INTERNAL, QUARANTINED = Status.UNREACHABLE, Status.INTERNAL, Status.QUARANTINED
 HELD, FREE, ADOPTED = State.HELD, State.FREE, State.ADOPTED
 ACQUIRE, EXTEND, RELEASE, INSPECT = Operation.ACQUIRE, Operation.EXTEND, Operation.RELEASE, Operation.INSPECT
-EXPIRE, REMOVE = Operation.EXPIRE, Operation.REMOVE
+EXPIRE, REMOVE, LIST = Operation.EXPIRE, Operation.REMOVE, Operation.LIST
 
 AT_ONCE = lib.REDLOCK_AT_ONCE
 
@@ -285,6 +285,24 @@ class Lock:
         """A dict, or None."""
         found = text(lib.redlock_lock_held_by, self.handle)
         return json.loads(found) if found else None
+
+    def list(self, limit_ms=-1):
+        return Status(lib.redlock_lock_list(self.handle, limit_ms))
+
+    @property
+    def rows(self):
+        """Of the list, as dicts, with the bytes of each name."""
+        count = lib.redlock_lock_listed(self.handle, lib.REDLOCK_LISTED_ROWS)
+        return [json.loads(text(lib.redlock_lock_row, self.handle, i, lib.REDLOCK_ROW_JSON)) | {
+            "name": text(lib.redlock_lock_row, self.handle, i, lib.REDLOCK_ROW_RESOURCE)} for i in range(count)]
+
+    @property
+    def has_more(self):
+        return lib.redlock_lock_listed(self.handle, lib.REDLOCK_LISTED_MORE) == 1
+
+    @property
+    def keys_passed(self):
+        return lib.redlock_lock_listed(self.handle, lib.REDLOCK_LISTED_KEYS)
 
     @property
     def holder_ttl_ms(self):

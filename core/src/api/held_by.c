@@ -15,12 +15,12 @@ struct entry {
   int64_t held_ms;
 };
 
-static int64_t held_ms(const redlock_lock *lock)
+int64_t rlk_held_ms(const redlock_lock *lock, const char *token)
 {
   const struct rlk_env *env = &lock->engine->net.env;
   char digits[RLK_TOKEN_TIME_DIGITS + 1] = "";
   int64_t since_ns, now_ns = env->platform->wall_ns(env->context);
-  memcpy(digits, lock->holder->token + RLK_TOKEN_CLIENT_DIGITS, RLK_TOKEN_TIME_DIGITS);
+  memcpy(digits, token + RLK_TOKEN_CLIENT_DIGITS, RLK_TOKEN_TIME_DIGITS);
   since_ns = (int64_t)(strtoull(digits, NULL, 16) << RLK_TOKEN_TIME_SHIFT);
   return now_ns > since_ns ? (now_ns - since_ns) / RLK_NS_PER_MS : 0;
 }
@@ -48,12 +48,12 @@ static int64_t readers_of(const redlock_lock *lock)
   return rlk_verdict_node(lock) >= 0 ? rlk_verdict_readers(lock) : 0;
 }
 
-static int read_entry(const redlock_lock *lock, struct entry *entry)
+static int parse(const char *text, struct entry *entry)
 {
   char *end;
-  if (!is_told(lock))
+  if (strncmp(text, "v1 ", 3) != 0)
     return 0;
-  entry->pid = strtoll(lock->holder->entry + 3, &end, 10);
+  entry->pid = strtoll(text + 3, &end, 10);
   if (*end != ' ')
     return 0;
   entry->host = end + 1;
@@ -62,7 +62,14 @@ static int read_entry(const redlock_lock *lock, struct entry *entry)
     return 0;
   entry->name = entry->host + entry->host_size + 1;
   entry->name_size = strlen(entry->name);
-  entry->held_ms = held_ms(lock);
+  return 1;
+}
+
+static int read_entry(const redlock_lock *lock, struct entry *entry)
+{
+  if (!is_told(lock) || !parse(lock->holder->entry, entry))
+    return 0;
+  entry->held_ms = rlk_held_ms(lock, lock->holder->token);
   return 1;
 }
 
@@ -90,13 +97,22 @@ int rlk_held_by_words(const redlock_lock *lock, struct rlk_text *out)
   return 1;
 }
 
-static void json(const struct entry *entry, struct rlk_text *out)
+static void json(const struct entry *entry, const char *time, struct rlk_text *out)
 {
   rlk_text_add(out, "{\"client_name\":");
   rlk_text_json(out, entry->name, entry->name_size, 64);
   rlk_text_add(out, ",\"host\":");
   rlk_text_json(out, entry->host, entry->host_size, 64);
-  rlk_text_format(out, ",\"pid\":%lld,\"held_ms\":%lld", entry->pid, (long long)entry->held_ms);
+  rlk_text_format(out, ",\"pid\":%lld,\"%s\":%lld", entry->pid, time, (long long)entry->held_ms);
+}
+
+int rlk_entry_json(const char *text, const char *time, int64_t ms, struct rlk_text *out)
+{
+  struct entry entry = {.held_ms = ms};
+  if (!text || !parse(text, &entry))
+    return 0;
+  json(&entry, time, out);
+  return 1;
 }
 
 int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
@@ -106,7 +122,7 @@ int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
   struct entry entry;
   int64_t readers = c ? readers_of(lock) : 0;
   if (c && read_entry(lock, &entry)) {
-    json(&entry, &out);
+    json(&entry, "held_ms", &out);
     if (readers)
       rlk_text_format(&out, ",\"readers\":%lld", (long long)readers);
     rlk_text_add(&out, "}");

@@ -8,6 +8,7 @@
 #include "../lock/holder.h"
 #include "../lock/kind.h"
 #include "../lock/lease.h"
+#include "../lock/listing.h"
 #include "../lock/operation.h"
 #include "../wait/others.h"
 #include "../wait/queue.h"
@@ -227,6 +228,7 @@ void redlock_lock_free(redlock_lock *lock)
   }
   rlk_holder_drop(lock);
   rlk_wait_free(lock->wait);
+  rlk_listing_drop(lock);
   rlk_key_drop(lock->key);
   free(lock->node_answers);
   free(lock->refusal);

@@ -17,6 +17,7 @@ static const char *const verbs[] = {
     [REDLOCK_RELEASE] = "deleted",
     [REDLOCK_EXPIRE] = "set the lease of",
     [REDLOCK_REMOVE] = "deleted",
+    [REDLOCK_LIST] = "listed",
 };
 
 static void headline(redlock_lock *lock, struct rlk_text *out)
@@ -46,7 +47,7 @@ static int is_left_to_others(const redlock_lock *lock)
 /* The outcome of the operation, if the count of nodes does not say it. */
 static void verdict(const redlock_lock *lock, struct rlk_text *out)
 {
-  int asks_only = lock->op.kind == REDLOCK_INSPECT || lock->op.kind == REDLOCK_REMOVE;
+  int asks_only = lock->op.kind && lock->op.verb->asks_everybody;
   int by_token = lock->op.kind != REDLOCK_ACQUIRE && lock->op.state_before == REDLOCK_STATE_ADOPTED;
   if (lock->op.status == REDLOCK_LOST && by_token) {
     rlk_text_add(out, "nobody holds it with this token: ");

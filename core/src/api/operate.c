@@ -6,6 +6,7 @@
 #include "../lock/depth.h"
 #include "../lock/extend.h"
 #include "../lock/lease.h"
+#include "../lock/listing.h"
 #include "../lock/operation.h"
 #include "../lock/release.h"
 #include "../wait/acquire.h"
@@ -35,15 +36,15 @@ static int get_keeper(redlock_lock *lock, int kind)
 const struct rlk_verb *rlk_verb_of(int operation)
 {
   static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release, &rlk_inspect,
-                                                 &rlk_expire,  &rlk_remove, &rlk_who};
-  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_WHO ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
+                                                 &rlk_expire,  &rlk_remove, &rlk_who,     &rlk_list};
+  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_LIST ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
 }
 
 static void refuse_operation(redlock_lock *lock, int operation)
 {
   char why[80];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_WHO);
+  rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_LIST);
   rlk_lock_refuse(lock, why);
 }
 
@@ -169,6 +170,11 @@ int redlock_lock_expire(redlock_lock *lock, int64_t ttl_ms)
 int redlock_lock_remove(redlock_lock *lock)
 {
   return blocking(lock, REDLOCK_REMOVE, 0);
+}
+
+int redlock_lock_list(redlock_lock *lock, int64_t limit_ms)
+{
+  return blocking(lock, REDLOCK_LIST, limit_ms);
 }
 
 int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)

@@ -18,8 +18,8 @@ struct rlk_holder {
 
 /* Makes the entry of this client; again in a forked child. */
 void rlk_holder_init(struct rlk_engine *engine);
-/* Writes the entry, behind the requests queued there, so that it outlives a lease that begins now. Only for a held
- * lock: a failed attempt leaves no entry. */
+/* Writes the entry, behind the requests queued there, so that it outlives a lease that begins now. For a held lock, and
+ * for a waiter with a place: an attempt that fails leaves no entry. */
 void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
 
 static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns)

@@ -153,6 +153,7 @@ struct redlock_lock {
   struct rlk_attempt attempt;
   struct rlk_wait *wait;                /* its own: what the floor above knows while it waits */
   struct rlk_holder *holder;            /* the holder, if it was asked for; else NULL */
+  struct rlk_listing *listing;          /* the locks that it has listed; else NULL */
   struct rlk_node_answer *node_answers; /* per node */
   uint8_t votes[];                      /* enum rlk_vote per node */
 };

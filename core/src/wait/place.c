@@ -6,6 +6,7 @@
 #include "../base/mutant.h"
 #include "../lock/asking.h"
 #include "../lock/backoff.h"
+#include "../lock/holder.h"
 #include "../lock/kind.h"
 #include "../node/listener.h"
 #include "room.h"
@@ -13,7 +14,7 @@
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
 #define CHANNEL_PREFIX "libredlock:w:"
-#define BEHIND_MAX 999 /* its digits in a promise */
+#define BEHIND_MAX 999                 /* its digits in a promise */
 #define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
@@ -133,6 +134,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
                                          .round = lock->round.number,
                                          .sent_ns = now,
                                          .of.part.number = wish->part});
+  rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;
 }
 

@@ -34,6 +34,7 @@ namespace {
     const REDLOCK_EXPIRE = 5;
     const REDLOCK_REMOVE = 6;
     const REDLOCK_WHO = 7;
+    const REDLOCK_LIST = 8;
     const REDLOCK_AT_ONCE = 256;
     const REDLOCK_STATE_FREE = 0;
     const REDLOCK_STATE_HELD = 1;
@@ -71,6 +72,11 @@ namespace {
     const REDLOCK_ANSWER_WORDS = 0;
     const REDLOCK_ANSWER_TTL_MS = 1;
     const REDLOCK_ANSWER_TOKEN = 2;
+    const REDLOCK_LISTED_ROWS = 0;
+    const REDLOCK_LISTED_MORE = 1;
+    const REDLOCK_LISTED_KEYS = 2;
+    const REDLOCK_ROW_JSON = 0;
+    const REDLOCK_ROW_RESOURCE = 1;
     const REDLOCK_BOOTSTRAP_NEW = 1;
     const REDLOCK_BOOTSTRAP_YES = 2;
     const REDLOCK_BOOTSTRAP_REPLACE = 3;
