@@ -36,6 +36,7 @@ from ._errors import (
     Unreachable,
     Vote,
 )
+from ._listing import Listed, Listing, Waiter
 from ._native import string as _string
 from ._template import Template
 from ._thread_election import Election, Term
@@ -56,6 +57,8 @@ __all__ = [
     "Internal",
     "InvalidOption",
     "Limit",
+    "Listed",
+    "Listing",
     "Lock",
     "Lost",
     "NoMemory",
@@ -72,6 +75,7 @@ __all__ = [
     "TimedOut",
     "Unreachable",
     "Vote",
+    "Waiter",
 ]
 
 

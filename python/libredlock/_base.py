@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary, ref
 from ._core import ffi, lib
 from ._errors import Closed, Holder, NoMemory, Vote, error
 from ._hold import HoldBase
+from ._listing import Listing, listing
 from ._native import held_by, node_names, text, votes
 from ._notify import log
 from ._options import CLIENT_KEYWORDS, raise_for_client, set_client, set_nodes, unknown
@@ -224,6 +225,12 @@ class ClientBase(ClientSurface):
         if not isinstance(resource, (list, tuple)):
             return reports[0]
         return _whole(tuple(resource), reports, _OF_SEVERAL, max)
+
+    def _listed(self, probe: Any, status: int) -> Listing:
+        """What a list has found."""
+        if status not in (lib.REDLOCK_OK, lib.REDLOCK_TIMED_OUT):
+            raise probe._error(status)
+        return listing(probe._handle)
 
     def _removal(self, resource: Resources, force: bool, permits: Optional[int], slot: Optional[int]) -> Any:
         """What deletes a lock."""

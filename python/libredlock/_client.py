@@ -14,9 +14,10 @@ from ._blocking import drive, wait
 from ._core import lib
 from ._election import options_of
 from ._errors import Busy
+from ._listing import Listing
 from ._lock import shared
 from ._notify import notifier
-from ._options import with_permits
+from ._options import list_ms, with_permits
 from ._signature import name_options
 from ._thread_election import Election, Seat
 from ._thread_lock import Hold, Lock, RLock
@@ -146,15 +147,19 @@ class Client(ClientBase):
         looks = self._looks(resource, permits, slot)
         return self._reported(resource, looks, self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
 
+    def locks(self, pattern: Resource = "*", *, timeout: Optional[Seconds] = None) -> Listing:
+        probe = self._probe(pattern)
+        return self._listed(probe, self._ask(lib.REDLOCK_LIST, [probe], list_ms(timeout))[0])
+
     def release(
         self, resource: Resources, *, force: bool = False, permits: Optional[int] = None, slot: Optional[int] = None
     ) -> int:
         probe = self._removal(resource, force, permits, slot)
         return self._removed(probe, self._ask(lib.REDLOCK_REMOVE, [probe])[0])
 
-    def _ask(self, operation: int, probes: list[Any]) -> list[int]:
+    def _ask(self, operation: int, probes: list[Any], argument: int = 0) -> list[int]:
         """All at the same time: their statuses."""
-        started = [lib.redlock_lock_start(probe._handle, operation, 0) for probe in probes]
+        started = [lib.redlock_lock_start(probe._handle, operation, argument) for probe in probes]
         return [status or wait(self, probe._handle) for status, probe in zip(started, probes)]
 
     def check(self) -> dict[str, Any]:

@@ -218,6 +218,12 @@ def wait_ms(blocking: bool, timeout: Any) -> int:
     return min(ms, LONGEST_WAIT_MS)
 
 
+def list_ms(timeout: Any) -> int:
+    """The limit of a list, where the core takes -1 for none."""
+    allowed = "None, or 0 and more seconds"
+    return -1 if timeout is None else min(milliseconds("timeout", timeout, allowed), LONGEST_WAIT_MS)
+
+
 def ttl_ms(value: Any) -> int:
     """The TTL of an extension, where the core takes 0 for "the option"."""
     if value is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from .types import Resources, Seconds
+from .types import Resource, Resources, Seconds
 
 
 class HoldSurface:
@@ -139,6 +139,16 @@ class ClientSurface:
         answer.
 
         permits: asks for each of so many, of a semaphore; the option of the client is the default. slot: for that one.
+        """
+
+    def locks(self, pattern: Resource = "*", *, timeout: Optional[Seconds] = None) -> Any:
+        """Lists the locks that the nodes have, whoever holds them: holder, remaining time, and who waits. For people:
+        it goes through all keys of every node, up to 25,000 a second, and the user needs +scan.
+
+        pattern: as Redis' SCAN has it, of the name behind key_prefix: `client.locks("orders:*")`. Without a `*`, `?` or
+            `[` it is one name, which needs no SCAN, and is listed also when it is free.
+        timeout: the list ends with what was found by then, and `more` is True; so it is beyond 10,000 locks.
+        Raises NoQuorum or RefusedConfig if too few nodes have told all that they have.
         """
 
     def release(

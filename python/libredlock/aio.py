@@ -21,8 +21,9 @@ from ._core import lib
 from ._election import options_of
 from ._errors import Busy
 from ._hold import AT_ONCE, OK
+from ._listing import Listing
 from ._lock import shared
-from ._options import with_permits
+from ._options import list_ms, with_permits
 from ._signature import name_options
 from ._task_election import Election, Seat, Term
 from ._task_lock import Hold, Lock, RLock
@@ -166,15 +167,19 @@ class Client(ClientBase):
         looks = self._looks(resource, permits, slot)
         return self._reported(resource, looks, await self._ask(lib.REDLOCK_INSPECT, sum(looks, [])))
 
+    async def locks(self, pattern: Resource = "*", *, timeout: Optional[Seconds] = None) -> Listing:
+        probe = self._probe(pattern)
+        return self._listed(probe, (await self._ask(lib.REDLOCK_LIST, [probe], list_ms(timeout)))[0])
+
     async def release(
         self, resource: Resources, *, force: bool = False, permits: Optional[int] = None, slot: Optional[int] = None
     ) -> int:
         probe = self._removal(resource, force, permits, slot)
         return self._removed(probe, (await self._ask(lib.REDLOCK_REMOVE, [probe]))[0])
 
-    async def _ask(self, operation: int, probes: list[Any]) -> list[int]:
+    async def _ask(self, operation: int, probes: list[Any], argument: int = 0) -> list[int]:
         """All at the same time: their statuses."""
-        return await asyncio.gather(*(self._run(probe, operation, 0) for probe in probes))
+        return await asyncio.gather(*(self._run(probe, operation, argument) for probe in probes))
 
     async def check(self) -> dict[str, Any]:
         await self._ask(lib.REDLOCK_INSPECT, [self._probe("check")])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from fnmatch import fnmatchcase
 from typing import Any, Dict, Iterable, List, Optional
 from weakref import ref
 
@@ -25,6 +26,7 @@ from .._core import lib
 from .._election import SeatBase
 from .._errors import NoQuorum, Vote
 from .._hold import HoldBase
+from .._listing import Listing
 from .._options import seconds
 from .store import Handle, Store, said
 
@@ -208,6 +210,16 @@ class _InMemory:
         left_s, holder = votes["memory"].ttl, entry.holder(store.now_ms(), len(held))
         return Report(resource, "shared" if entry.is_shared else "held", entry.token, left_s, votes, holder)
 
+    def _list(self, pattern: Any) -> Listing:
+        """Which `fnmatch` takes for a pattern as SCAN does, but for backslashes."""
+        self._opened()
+        glob, store = self._key(pattern), self.store
+        if not store.reachable:
+            raise NoQuorum(f'no quorum: 0 of 1 nodes listed "{pattern}", 1 needed: memory unreachable')
+        with store.mutex:
+            names = sorted({name for name in store.names() if fnmatchcase(name.decode("latin-1"), glob.decode("latin-1"))})
+            return Listing(row for name in names for row in store.listed(name, name[len(self._prefix):]))
+
     def _told(self) -> List[Dict[str, Any]]:
         return [{"node": "memory", "did": "nothing", "votes": True, "max_ttl_ms": None, "found": "votes"}]
 
@@ -246,8 +258,11 @@ class MemoryClient(_InMemory, _client.Client):
             self.store.scan()
         return int(handle.status)
 
-    def _ask(self, operation: int, probes: List[Any]) -> List[int]:
-        return [self._drive(self, probe._handle, operation, 0) for probe in probes]
+    def _ask(self, operation: int, probes: List[Any], argument: int = 0) -> List[int]:
+        return [self._drive(self, probe._handle, operation, argument) for probe in probes]
+
+    def locks(self, pattern: Any = "*", *, timeout: Any = None) -> Listing:
+        return self._list(pattern)
 
     def check(self) -> Dict[str, Any]:
         return self.describe()
@@ -305,6 +320,9 @@ class AsyncMemoryClient(_InMemory, aio.Client):
 
         if not ended.done():
             ended.get_loop().call_later(self.store.limit_s(), scan)
+
+    async def locks(self, pattern: Any = "*", *, timeout: Any = None) -> Listing:
+        return self._list(pattern)
 
     async def check(self) -> Dict[str, Any]:
         return self.describe()

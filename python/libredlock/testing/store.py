@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from .._core import ffi, lib
 from .._errors import Holder, Status, Vote
+from .._listing import Listed, Waiter
 from .._native import text
 from .._process import generation
 
@@ -27,7 +28,7 @@ class Entry:
         self.token = secrets.token_hex(20)
         self.client_name = options("client_name")
         self.is_shared, self.renews = options("shared") == "true", options("renew") == "true"
-        self.slot = 0
+        self.slot, self.permits = 0, int(options("permits"))
         self.ends_ms = now_ms + int(options("ttl_ms"))
         longest_ms = int(options("max_hold_ms"))
         self.limit_ms = float("inf") if longest_ms < 0 else now_ms + longest_ms
@@ -82,6 +83,29 @@ class Store:
                 if entry.over_ms() <= self.now_ms():
                     self._drop(entry, lib.REDLOCK_LOSS_LIMIT if entry.renews else lib.REDLOCK_LOSS_EXPIRED)
             return [entry for entry in self._entries if name in entry.names]
+
+    def names(self) -> Set[bytes]:
+        """Of all locks that are held."""
+        return {name for entry in self._entries for name in entry.names}
+
+    def listed(self, name: bytes, resource: bytes) -> List[Listed]:
+        """A row for each lock of that name that is held; for readers one."""
+        held = sorted(self.held(name), key=lambda entry: (entry.slot, -entry.over_ms()))
+        waiters = [handle for handle in self.waiting if name in handle.names]
+        first = waiters and Waiter(waiters[0].option("client_name"), socket.gethostname(), os.getpid(), 0.0) or None
+        return [self._listed(entry, resource, len(held), len(waiters), first)
+                for entry in (held[:1] if held and held[0].is_shared else held)]
+
+    def _listed(self, entry: Entry, resource: bytes, held: int, waiting: int, first: Optional[Waiter]) -> Listed:
+        kind = "shared" if entry.is_shared else "permits" if entry.permits > 1 else "plain"
+        left_s = (entry.over_ms() - self.now_ms()) / 1000
+        slot = (entry.slot, entry.permits) if kind == "permits" else (None, None)
+        try:
+            shown: Any = resource.decode()
+        except UnicodeDecodeError:
+            shown = resource
+        return Listed(shown, kind, "shared" if entry.is_shared else "held", entry.token,
+                      entry.holder(self.now_ms(), held), left_s, waiting, first, *slot)
 
     def _drop(self, entry: Entry, loss: int) -> None:
         entry.loss = loss

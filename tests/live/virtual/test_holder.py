@@ -13,6 +13,7 @@ from queueing import LONG, places
 from rl import BUSY, INVALID, NO_QUORUM, OK, PENDING
 from testing import eventually
 from testing.wait import in_time
+from waiters import members
 
 pytestmark = pytest.mark.holder_info
 
@@ -263,9 +264,17 @@ def test_entry_lost_with_the_connection_is_written_again(nodes, hold, client):
 
 def test_failed_attempt_leaves_no_entry(nodes, make_client):
     occupy(nodes)
-    for wait_ms in 0, 300:
-        assert make_client(nodes.urls).lock().acquire(wait_ms) == BUSY
+    assert make_client(nodes.urls).lock().acquire(0) == BUSY
+    assert make_client(nodes.urls).lock(queue="false").acquire(300) == BUSY
     assert [entries(node) for node in nodes] == [[]] * 5
+
+
+def test_a_waiter_leaves_an_entry_where_it_has_a_place(nodes, make_client):
+    occupy(nodes)
+    lock = make_client(nodes.urls).lock()
+    assert lock.start(rl.ACQUIRE, 60000) == OK
+    spin(lock.client, lambda: places(nodes) and any(entries(node) for node in nodes), 20)
+    spin(lock.client, lambda: [bool(entries(node)) for node in nodes] == [bool(members(node)) for node in nodes], 20)
 
 
 def test_an_entry_lives_a_minute_beyond_the_lease(nodes, hold):
