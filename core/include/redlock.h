@@ -512,7 +512,8 @@ REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
 REDLOCK_API int64_t redlock_lock_fence(redlock_lock *lock);
 
 /* The slot of the current or, if none, the last hold, if permits was set for the lock or its client, also to 1: from 0,
- * below permits, and at most one holder has it at a time. -1 if it has none, before the first hold, and for NULL. Any thread. */
+ * below permits, and at most one holder has it at a time. -1 if it has none, before the first hold, and for NULL. Any
+ * thread. */
 REDLOCK_API int redlock_lock_slot(redlock_lock *lock);
 
 /* How many attempts the last acquire or extension has made so far. 0 for an acquire that only waited behind others of

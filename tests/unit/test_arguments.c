@@ -98,7 +98,7 @@ static void a_locks_options_are_checked_before_anything_is_sent(void **state)
 static void waits_and_operations_have_a_range(void **state)
 {
   static const int64_t waits[] = {-3, -1000, INT64_C(31536000001)};
-  static const int operations[] = {0, 8, -1};
+  static const int operations[] = {0, REDLOCK_LIST + 1, -1};
   char number[32];
   (void)state;
   for (int i = 0; i < 3; i++) {

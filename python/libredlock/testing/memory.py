@@ -213,11 +213,11 @@ class _InMemory:
     def _list(self, pattern: Any) -> Listing:
         """Which `fnmatch` takes for a pattern as SCAN does, but for backslashes."""
         self._opened()
-        glob, store = self._key(pattern), self.store
+        glob, store = self._key(pattern).decode("latin-1"), self.store
         if not store.reachable:
             raise NoQuorum(f'no quorum: 0 of 1 nodes listed "{pattern}", 1 needed: memory unreachable')
         with store.mutex:
-            names = sorted({name for name in store.names() if fnmatchcase(name.decode("latin-1"), glob.decode("latin-1"))})
+            names = sorted({name for name in store.names() if fnmatchcase(name.decode("latin-1"), glob)})
             return Listing(row for name in names for row in store.listed(name, name[len(self._prefix):]))
 
     def _told(self) -> List[Dict[str, Any]]:
