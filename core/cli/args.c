@@ -190,7 +190,7 @@ static int read_operands(struct args *args, const struct parser *parser)
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
   bool wants_token = !args->force && strstr(args->command->operands, "TOKEN") != NULL;
   bool wants_none = args->command->operands[0] != '\0' && strstr(args->command->operands, "RESOURCE") == NULL;
-  bool wants_prefix = strstr(args->command->operands, "PREFIX") != NULL;
+  bool wants_prefix = strstr(args->command->operands, "PATTERN") != NULL;
   int count = count_of(operands), wanted = wants_token ? 2 : wants_prefix || !wants_none;
   wanted += take_more(args, operands, count, wanted);
   if (count > wanted)

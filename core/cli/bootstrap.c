@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_DECLINED = 1 };
 
 static bool only_new, is_agreed, replaces;
 

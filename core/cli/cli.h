@@ -19,6 +19,7 @@
 
 /* The numbers of sysexits.h, and 126 and 127 as env(1) uses them. */
 enum exit_code {
+  EXIT_DECLINED = 1,
   EXIT_USAGE = 64,
   EXIT_UNAVAILABLE = 69, /* no quorum, or timed out before any verdict */
   EXIT_INTERNAL = 70,
@@ -69,7 +70,7 @@ struct command {
   const char *name;
   const char *group; /* of the overview, and its line there */
   const char *line;
-  const char *operands; /* RESOURCE, RESOURCE..., TOKEN, [PREFIX] and -- CMD are read */
+  const char *operands; /* RESOURCE, RESOURCE..., TOKEN, [PATTERN] and -- CMD are read */
   const char *help;     /* what it does, in a line; then the rest, which may have several */
   unsigned purposes;
   const char *also;                      /* further options, "guard max_ttl_ms"; NULL: none */
@@ -327,6 +328,19 @@ const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NUL
 extern const struct flag force_flag, force_yes_flag;
 int force_check(const struct args *args);
 int force_release(struct session *session);
+
+/* rows.c: locks that the nodes have */
+json_t *list_rows(redlock_lock *lock);                                   /* of its list; json_decref it */
+json_t *rows_nodes(const struct session *session, redlock_lock *lock); /* "node", "scanned" and "why" not */
+int64_t row_number(const json_t *row, const char *key);                /* 0 if it has none */
+char *client_words(const json_t *client);                              /* "worker-7 (pid 812 on web-3)"; free it */
+void rows_print(FILE *out, const json_t *rows, int columns);           /* lines are cut there; 0: they are not */
+int terminal_columns(int *lines);                                      /* 0: not known */
+char *pattern_of(const char *words);                                   /* what begins so, or a pattern; free it */
+char *pattern_of_name(const char *name, size_t size);                  /* that alone; free it */
+
+/* ls.c: lists what matches the resource of the lock: a status. It may say at a terminal how far it is. */
+int list_run(struct session *session, redlock_lock *lock, bool tells);
 
 /* status.c: what an inspect has found */
 const char *verdict_name(int verdict); /* "held" */

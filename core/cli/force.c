@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { EXIT_DECLINED = 1 };
 
 static bool is_agreed;
 

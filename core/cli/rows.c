@@ -1,0 +1,208 @@
+/* rows.c - locks as a table: for ls and top. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum column { NAME, KIND_OF, HOLDER, HELD, LEFT, WAITING, TOKEN, COLUMNS };
+
+static const char *const heads[COLUMNS] = {"NAME", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "TOKEN"};
+
+static char *row_text(redlock_lock *lock, int64_t index, int field, size_t *size)
+{
+  int64_t length = redlock_lock_row(lock, index, field, NULL, 0) + 64; /* its numbers may grow meanwhile */
+  char *text = must(calloc(1, (size_t)length));
+  *size = (size_t)redlock_lock_row(lock, index, field, text, (size_t)length);
+  return text;
+}
+
+/* "name" is the resource as it may be printed. */
+static json_t *row_of(redlock_lock *lock, int64_t index)
+{
+  size_t size;
+  char *text = row_text(lock, index, REDLOCK_ROW_JSON, &size);
+  char *bytes = row_text(lock, index, REDLOCK_ROW_RESOURCE, &size);
+  json_t *row = must(json_loads(text, 0, NULL));
+  json_object_set(row, "name", json_object_get(row, "resource"));
+  json_object_del(row, "resource");
+  set_bytes(row, "resource", bytes, size);
+  free(bytes);
+  free(text);
+  return row;
+}
+
+json_t *list_rows(redlock_lock *lock)
+{
+  json_t *rows = must(json_array());
+  int64_t count = redlock_lock_listed(lock, REDLOCK_LISTED_ROWS);
+  for (int64_t i = 0; i < count; i++)
+    json_array_append_new(rows, row_of(lock, i));
+  return rows;
+}
+
+int64_t row_number(const json_t *row, const char *key)
+{
+  return json_integer_value(json_object_get(row, key));
+}
+
+static const char *word(const json_t *row, const char *key)
+{
+  const char *value = json_string_value(json_object_get(row, key));
+  return value != NULL ? value : "";
+}
+
+char *client_words(const json_t *client)
+{
+  const char *name = word(client, "client_name");
+  char *words = format("%s (pid %lld on %s)", *name != '\0' ? name : "a client", (long long)row_number(client, "pid"),
+                       word(client, "host"));
+  return one_line(words);
+}
+
+static char *kind_words(const json_t *row)
+{
+  if (strcmp(word(row, "kind"), "permits") != 0)
+    return format("%s", word(row, "kind"));
+  if (row_number(row, "permits") > 0)
+    return format("permit %lld of %lld", (long long)row_number(row, "slot"), (long long)row_number(row, "permits"));
+  return format("permit %lld", (long long)row_number(row, "slot"));
+}
+
+static char *holder_words_of(const json_t *row)
+{
+  const json_t *client = json_object_get(row, "held_by");
+  long long readers = row_number(client, "readers");
+  if (json_object_get(row, "holder") == NULL)
+    return format("no majority: %lld node%s", (long long)row_number(row, "nodes"),
+                  row_number(row, "nodes") == 1 ? "" : "s");
+  if (!json_is_object(client))
+    return format(strcmp(word(row, "kind"), "shared") == 0 ? "readers" : "not known");
+  char *name = client_words(client);
+  if (readers <= 1)
+    return name;
+  char *words = format("%lld readers, one is %s", readers, name);
+  free(name);
+  return words;
+}
+
+static char *left_words(const json_t *row)
+{
+  if (json_object_get(row, "holder") == NULL)
+    return format("-");
+  int64_t left_ms = row_number(row, "holder_ttl_ms");
+  return left_ms == REDLOCK_TTL_ENDLESS ? format("no TTL") : duration_words(left_ms);
+}
+
+static char *cell(const json_t *row, enum column column)
+{
+  const json_t *client = json_object_get(row, "held_by");
+  switch (column) {
+  case NAME: return format("%s", word(row, "name"));
+  case KIND_OF: return kind_words(row);
+  case HOLDER: return holder_words_of(row);
+  case HELD: return json_is_object(client) ? duration_words(row_number(client, "held_ms")) : format("-");
+  case LEFT: return left_words(row);
+  case WAITING: return format("%lld", (long long)row_number(row, "waiting"));
+  default: return format("%s", *word(row, "holder") != '\0' ? word(row, "holder") : "-");
+  }
+}
+
+/* So much of the line as has so many columns; 0: all of it. */
+static void print_line(FILE *out, const char *line, int columns)
+{
+  const char *end = line;
+  for (int left = columns; *end != '\0'; end++)
+    if (columns > 0 && ((unsigned char)*end & 0xc0) != 0x80 && left-- == 0)
+      break;
+  fprintf(out, "%.*s\n", (int)(end - line), line);
+}
+
+static void put_cell(FILE *line, enum column column, const char *text, int width)
+{
+  bool is_right = column >= HELD && column <= WAITING;
+  int pad = width - (int)columns_of(text);
+  fprintf(line, "%*s%s%*s%s", is_right ? pad : 0, "", text, is_right || column == TOKEN ? 0 : pad, "",
+          column == TOKEN ? "" : "  ");
+}
+
+void rows_print(FILE *out, const json_t *rows, int columns)
+{
+  size_t count = json_array_size(rows), size;
+  char **cells = must(calloc((count + 1) * COLUMNS, sizeof *cells)), *text = NULL;
+  int widths[COLUMNS] = {0};
+  for (size_t i = 0; i <= count; i++)
+    for (int j = 0; j < COLUMNS; j++) {
+      char *one = i == 0 ? format("%s", heads[j]) : cell(json_array_get(rows, i - 1), (enum column)j);
+      widths[j] = (int)columns_of(one) > widths[j] ? (int)columns_of(one) : widths[j];
+      cells[i * COLUMNS + (size_t)j] = one;
+    }
+  for (size_t i = 0; i <= count; i++) {
+    FILE *line = must(open_memstream(&text, &size));
+    for (int j = 0; j < COLUMNS; j++) {
+      put_cell(line, (enum column)j, cells[i * COLUMNS + (size_t)j], widths[j]);
+      free(cells[i * COLUMNS + (size_t)j]);
+    }
+    fclose(line);
+    print_line(out, text, columns);
+    free(text);
+  }
+  free(cells);
+}
+
+int terminal_columns(int *lines)
+{
+  struct winsize size;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return 0;
+  if (lines != NULL)
+    *lines = size.ws_row;
+  return size.ws_col;
+}
+
+/* ---- the nodes ---- */
+
+/* What each has told to the last list. */
+json_t *rows_nodes(const struct session *session, redlock_lock *lock)
+{
+  json_t *nodes = must(json_array());
+  for (int i = 0; i < redlock_client_node_count(session->client); i++) {
+    json_t *node = must(json_object());
+    char *name = node_name(session->client, i), *why = node_answer(lock, i, REDLOCK_ANSWER_WORDS);
+    bool is_scanned = redlock_lock_vote(lock, i) == REDLOCK_OK;
+    json_object_set_new(node, "node", json_string(name));
+    json_object_set_new(node, "scanned", json_boolean(is_scanned));
+    if (!is_scanned)
+      json_object_set_new(node, "why", json_string(one_line(why)));
+    json_array_append_new(nodes, node);
+    free(name);
+    free(why);
+  }
+  return nodes;
+}
+
+/* ---- patterns ---- */
+
+/* One that matches the bytes themselves. */
+char *pattern_of_name(const char *name, size_t size)
+{
+  char *pattern = must(calloc(size + 1, 2)), *to = pattern;
+  for (; size > 0; name++, size--) {
+    if (*name != '\0' && strchr("*?[]\\^-", *name) != NULL)
+      *to++ = '\\';
+    *to++ = *name;
+  }
+  return pattern;
+}
+
+char *pattern_of(const char *words)
+{
+  if (words != NULL && strpbrk(words, "*?[") != NULL)
+    return format("%s", words);
+  char *name = pattern_of_name(words != NULL ? words : "", words != NULL ? strlen(words) : 0);
+  char *pattern = format("%s*", name);
+  free(name);
+  return pattern;
+}
