@@ -340,7 +340,7 @@ char *pattern_of(const char *words);                                   /* what b
 char *pattern_of_name(const char *name, size_t size);                  /* that alone; free it */
 
 /* ls.c: lists what matches the resource of the lock: a status. It may say at a terminal how far it is. */
-int list_run(struct session *session, redlock_lock *lock, bool tells);
+int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool tells);
 
 /* status.c: what an inspect has found */
 const char *verdict_name(int verdict); /* "held" */

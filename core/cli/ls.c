@@ -43,11 +43,11 @@ static void say_progress(redlock_lock *lock, int64_t begun_ms)
   fflush(stderr);
 }
 
-int list_run(struct session *session, redlock_lock *lock, bool tells)
+int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool tells)
 {
   int64_t begun_ms = now_ms(), tell_ms = begun_ms + TELL_MS;
   bool has_told = false;
-  int status = redlock_lock_start(lock, REDLOCK_LIST, -1);
+  int status = redlock_lock_start(lock, REDLOCK_LIST, limit_ms);
   if (status != REDLOCK_OK)
     return status;
   while ((status = redlock_lock_status(lock)) == REDLOCK_PENDING && session->caught == 0) {
@@ -118,7 +118,7 @@ static int say_what_is_missing(const struct session *session, int status, bool i
 
 static int list_locks(struct session *session, redlock_lock *lock)
 {
-  int status = list_run(session, lock, isatty(STDERR_FILENO) && !session->args->json);
+  int status = list_run(session, lock, -1, isatty(STDERR_FILENO) && !session->args->json);
   if (session->caught != 0)
     return 128 + session->caught;
   if (status != REDLOCK_OK && status != REDLOCK_NO_QUORUM && status != REDLOCK_REFUSED_CONFIG)

@@ -115,7 +115,7 @@ json_t *status_json(const struct session *session, int status, int verdict)
 
 /* ---- metrics: of the resources alone, since those of nodes are the same in each file of a collector ---- */
 
-enum family { VERDICT, REMAINING, PERMITS, PERMITS_HELD, FAMILIES };
+enum family { VERDICT, REMAINING, WAITING, PERMITS, PERMITS_HELD, FAMILIES };
 
 static const char *const heads[FAMILIES] = {
     "# TYPE redlock_resource_verdict gauge\n"
@@ -123,6 +123,8 @@ static const char *const heads[FAMILIES] = {
     "# TYPE redlock_resource_remaining_seconds gauge\n"
     "# HELP redlock_resource_remaining_seconds How much longer a majority keeps the holder's key unless it is "
     "extended.",
+    "# TYPE redlock_resource_waiting gauge\n"
+    "# HELP redlock_resource_waiting How many stand in the queue for the resource.",
     "# TYPE redlock_resource_permits gauge\n"
     "# HELP redlock_resource_permits How many may hold the resource at a time; with --permits only.",
     "# TYPE redlock_resource_permits_held gauge\n"
@@ -153,7 +155,7 @@ static void put_label(FILE *out, const char *text)
 /* The beginning of a sample: its name, and the resource as a label. */
 static FILE *sample(const struct session *session, enum family family)
 {
-  static const char *const names[FAMILIES] = {"verdict", "remaining_seconds", "permits", "permits_held"};
+  static const char *const names[FAMILIES] = {"verdict", "remaining_seconds", "waiting", "permits", "permits_held"};
   if (samples[family].out == NULL)
     samples[family].out = must(open_memstream(&samples[family].text, &samples[family].size));
   fprintf(samples[family].out, "redlock_resource_%s{resource=", names[family]);
@@ -179,6 +181,57 @@ static void put_status(const struct session *session, int verdict)
     fprintf(sample(session, REMAINING), "} %lld.%03d\n", (long long)(ttl_ms / 1000), (int)(ttl_ms % 1000));
 }
 
+/* ---- who waits ---- */
+
+enum { QUEUE_LIMIT_MS = 250 }; /* for nodes that have answered already */
+
+/* A row of the resource, or of its first slot; NULL: the nodes did not say. */
+static json_t *look_at_the_queue(struct session *session)
+{
+  const char *resource = session->args->resource;
+  char *pattern = pattern_of_name(resource, strlen(resource));
+  redlock_lock *lock = must(redlock_lock_new(session->client, pattern, strlen(pattern)));
+  (void)list_run(session, lock, QUEUE_LIMIT_MS, false);
+  json_t *rows = list_rows(lock), *row = NULL;
+  for (int i = 0; row == NULL && i < redlock_client_node_count(session->client); i++)
+    if (redlock_lock_vote(lock, i) == REDLOCK_OK)
+      row = json_incref(json_array_get(rows, 0));
+  json_decref(rows);
+  redlock_lock_free(lock);
+  free(pattern);
+  return row;
+}
+
+static void set_waiting(json_t *report, const json_t *row)
+{
+  if (row == NULL)
+    return;
+  json_object_set(report, "waiting", json_object_get(row, "waiting"));
+  if (json_is_object(json_object_get(row, "first")))
+    json_object_set(report, "first", json_object_get(row, "first"));
+}
+
+static bool print_waiting(const json_t *row)
+{
+  const json_t *first = json_object_get(row, "first");
+  if (row_number(row, "waiting") == 0)
+    return true;
+  char *name = json_is_object(first) ? client_words(first) : NULL;
+  char *since = duration_words(row_number(first, "waited_ms"));
+  bool is_printed =
+      printf("waiting: %lld%s%s%s%s\n", (long long)row_number(row, "waiting"), name != NULL ? ", first " : "",
+             name != NULL ? name : "", name != NULL ? " for " : "", name != NULL ? since : "") >= 0;
+  free(since);
+  free(name);
+  return is_printed;
+}
+
+static void put_waiting(const struct session *session, const json_t *row)
+{
+  if (row != NULL)
+    fprintf(sample(session, WAITING), "} %lld\n", (long long)row_number(row, "waiting"));
+}
+
 static int print_samples(void)
 {
   bool failed = false;
@@ -191,18 +244,23 @@ static int print_samples(void)
   return flush_answer(failed);
 }
 
-static int print_status(const struct session *session, int status)
+static int print_status(const struct session *session, int status, const json_t *row)
 {
   int verdict = redlock_lock_verdict(session->lock);
   if (session->args->metrics) {
     put_status(session, verdict);
+    put_waiting(session, row);
     return 0;
   }
-  if (session->args->json)
-    return print_json(status_json(session, status, verdict));
+  if (session->args->json) {
+    json_t *report = status_json(session, status, verdict);
+    set_waiting(report, row);
+    return print_json(report);
+  }
   print_table(session);
   char *words = verdict_words(session, verdict);
   bool failed = printf("%s: %s\n", verdict_name(verdict), words) < 0;
+  failed = !print_waiting(row) || failed;
   free(words);
   return flush_answer(failed);
 }
@@ -214,7 +272,7 @@ static int quiet_code(int verdict)
 
 /* ---- permits, one by one ---- */
 
-static int print_slots_json(const struct slots *slots, int status)
+static int print_slots_json(const struct slots *slots, int status, const json_t *row)
 {
   struct session one = *slots->session;
   json_t *report = must(json_object()), *all = must(json_array());
@@ -230,6 +288,7 @@ static int print_slots_json(const struct slots *slots, int status)
     json_array_append_new(all, slot);
   }
   json_object_set_new(report, "slots", all);
+  set_waiting(report, row);
   return print_json(report);
 }
 
@@ -254,15 +313,16 @@ static void say_other_number(const struct slots *slots)
   }
 }
 
-static int print_slots(const struct slots *slots, int status)
+static int print_slots(const struct slots *slots, int status, const json_t *row)
 {
   struct session one = *slots->session;
   if (one.args->metrics) {
     put_slots(slots);
+    put_waiting(slots->session, row);
     return 0;
   }
   if (one.args->json)
-    return print_slots_json(slots, status);
+    return print_slots_json(slots, status, row);
   puts("SLOT");
   for (int i = 0; i < slots->count; i++) {
     one.lock = slots->locks[i];
@@ -274,6 +334,7 @@ static int print_slots(const struct slots *slots, int status)
   say_other_number(slots);
   char *words = slots_words(slots);
   bool failed = printf("%s: %s\n", verdict_name(slots_verdict(slots)), words) < 0;
+  failed = !print_waiting(row) || failed;
   free(words);
   return flush_answer(failed);
 }
@@ -290,7 +351,9 @@ static int inspect_slots(struct session *session)
   } else if (session->args->quiet) {
     code = quiet_code(slots_verdict(&slots));
   } else {
-    int failed = print_slots(&slots, status);
+    json_t *row = look_at_the_queue(session);
+    int failed = print_slots(&slots, status, row);
+    json_decref(row);
     code = failed || session->args->metrics ? failed : exit_code_of(session->args, status);
   }
   slots_free(&slots);
@@ -307,7 +370,9 @@ static int inspect(struct session *session)
     return report_failure(session, status);
   if (session->args->quiet)
     return quiet_code(redlock_lock_verdict(session->lock));
-  int failed = print_status(session, status);
+  json_t *row = look_at_the_queue(session);
+  int failed = print_status(session, status, row);
+  json_decref(row);
   if (failed || status == REDLOCK_BUSY || session->args->metrics)
     return failed;
   return exit_code_of(session->args, status);

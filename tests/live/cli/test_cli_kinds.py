@@ -136,7 +136,7 @@ def test_ls_has_the_permits_under_their_resource(redlock, nodes, tmp_path):
     done = redlock.once("ls", *GENEROUS_TIMEOUTS, "--config", str(tmp_path / "conf"), "orders:")
     assert (done.returncode, done.stderr) == (0, "")
     assert [re.split("  +", line)[:2] for line in done.stdout.splitlines()] == [
-        ["RESOURCE", "SLOT"], ["orders:1", "-"], ["orders:gpu", "0 of 2"], ["orders:gpu", "1 of 2"]]
+        ["NAME", "KIND"], ["orders:1", "plain"], ["orders:gpu", "permit 0 of 2"], ["orders:gpu", "permit 1 of 2"]]
     done, answer = redlock.json("ls", *GENEROUS_TIMEOUTS, "orders:")
     assert [(lock["resource"], lock.get("slot"), lock.get("permits")) for lock in answer["locks"]] == [
         ("orders:1", None, None), ("orders:gpu", 0, 2), ("orders:gpu", 1, 2)]

@@ -36,6 +36,12 @@ def test_ls_tells_how_many_wait(redlock, nodes):
     redlock.acquire("orders:42", "--ttl", "30s", "--client-name", "worker-7")
     waiters = [redlock.start("run", "--wait", "60s", "orders:42", "--", "true") for _ in range(2)]
     eventually(lambda: rows(redlock("ls", *GENEROUS_TIMEOUTS, "orders:"))["orders:42"][4] == "2", 20)
+    done = redlock("status", *GENEROUS_TIMEOUTS, "orders:42")
+    assert re.search(r"\nwaiting: 2, first libredlock \(pid \d+ on \S+\) for \S+ m?s\n$", done.stdout), done.stdout
+    _, answer = redlock.json("status", "orders:42")
+    assert answer["waiting"] == 2 and answer["first"]["pid"] in [waiter.pid for waiter in waiters]
+    assert '\nredlock_resource_waiting{resource="orders:42"} 2\n' in \
+        redlock("status", "--metrics", *GENEROUS_TIMEOUTS, "orders:42").stdout
     for waiter in waiters:
         waiter.terminate()
 
