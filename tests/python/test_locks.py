@@ -7,8 +7,7 @@ import pytest
 
 import libredlock
 import libredlock.aio
-from libredlock.testing import AsyncMemoryClient, MemoryClient
-from testing import eventually
+from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
 
 
 @pytest.fixture
@@ -30,18 +29,20 @@ def test_locks_tells_who_holds_them(client):
 
 
 def test_locks_tells_who_waits(client, nodes):
-    with client.lock("orders:42"):
-        with libredlock.Client(nodes.urls, client_name="other") as other:
-            waiters = [threading.Thread(target=other.lock("orders:42").acquire, kwargs={"timeout": 30})
-                       for _ in range(3)]
+    def turn():
+        with other.lock("orders:42"):
+            pass
+
+    with libredlock.Client(nodes.urls, client_name="other", ttl=20) as other:
+        waiters = [threading.Thread(target=turn) for _ in range(3)]
+        with client.lock("orders:42"):
             for waiter in waiters:
                 waiter.start()
             eventually(lambda: client.locks("orders:42")[0].waiting == 3, 20)
             [row] = client.locks("orders:42")
             assert row.first.client_name == "other" and 0 <= row.first.waited < 60
-            other.close()
-            for waiter in waiters:
-                waiter.join()
+        for waiter in waiters:
+            waiter.join()
 
 
 def test_locks_ends_at_its_timeout(client, nodes):
