@@ -183,6 +183,8 @@ typedef struct native_lock {
     int64_t verdict() { return redlock_lock_verdict($self->handle); }
     zend_string *holder();
     zend_string *held_by();
+    int64_t listed(int64_t what) { return redlock_lock_listed($self->handle, (int)what); }
+    zend_string *row(int64_t index, int64_t field);
     int64_t holder_ttl_ms() { return redlock_lock_holder_ttl_ms($self->handle); }
     zend_string *message();
     void fail(int64_t status);

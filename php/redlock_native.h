@@ -56,6 +56,7 @@ int64_t native_lock_adopt(native_lock *lock, zend_string *token);
 HashTable *native_lock_answers(native_lock *lock);
 zend_string *native_lock_holder(native_lock *lock);
 zend_string *native_lock_held_by(native_lock *lock);
+zend_string *native_lock_row(native_lock *lock, int64_t index, int64_t field);
 zend_string *native_lock_message(native_lock *lock);
 void native_lock_fail(native_lock *lock, int64_t status);
 

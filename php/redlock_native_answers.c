@@ -55,6 +55,13 @@ zend_string *native_lock_held_by(native_lock *lock)
   return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
+zend_string *native_lock_row(native_lock *lock, int64_t index, int64_t field)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_lock_row(lock->handle, index, (int)field, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
+}
+
 /* Name of the node => words. */
 static HashTable *votes_of(native_lock *lock)
 {

@@ -60,10 +60,10 @@ void native_lock_add(native_lock *lock, zend_string *resource)
 static bool check_operation(int64_t operation)
 {
   int64_t kind = operation & ~(int64_t)REDLOCK_AT_ONCE;
-  if (kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_WHO)
+  if (kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_LIST)
     return true;
   zend_argument_value_error(1, "must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, "
-                               "REDLOCK_EXPIRE, REDLOCK_REMOVE, REDLOCK_WHO");
+                               "REDLOCK_EXPIRE, REDLOCK_REMOVE, REDLOCK_WHO, REDLOCK_LIST");
   return false;
 }
 

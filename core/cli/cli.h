@@ -330,16 +330,20 @@ int force_check(const struct args *args);
 int force_release(struct session *session);
 
 /* rows.c: locks that the nodes have */
-json_t *list_rows(redlock_lock *lock);                                   /* of its list; json_decref it */
+json_t *list_rows(redlock_lock *lock);                                 /* of its list; json_decref it */
 json_t *rows_nodes(const struct session *session, redlock_lock *lock); /* "node", "scanned" and "why" not */
 int64_t row_number(const json_t *row, const char *key);                /* 0 if it has none */
 char *client_words(const json_t *client);                              /* "worker-7 (pid 812 on web-3)"; free it */
 void rows_print(FILE *out, const json_t *rows, int columns);           /* lines are cut there; 0: they are not */
 int terminal_columns(int *lines);                                      /* 0: not known */
 char *pattern_of(const char *words);                                   /* what begins so, or a pattern; free it */
-char *pattern_of_name(const char *name, size_t size);                  /* that alone; free it */
+char *pattern_of_name(const char *name, size_t *size);                 /* that alone; free it */
 
-/* ls.c: lists what matches the resource of the lock: a status. It may say at a terminal how far it is. */
+void print_columns(FILE *out, const char *line, int columns); /* so much of it as has so many; 0: all of it */
+
+/* ls.c: whether it may go through all keys: 0, or the exit code; lists what matches the resource of the lock: a status.
+ * It may say at a terminal how far it is. */
+int list_may_run(struct session *session);
 int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool tells);
 
 /* status.c: what an inspect has found */

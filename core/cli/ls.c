@@ -23,7 +23,7 @@ static bool user_agrees(struct session *session)
 }
 
 /* Everything is much, where the nodes have other programs' keys, too. */
-static int may_list(struct session *session)
+int list_may_run(struct session *session)
 {
   char *key_prefix = client_option(session->client, "key_prefix");
   bool is_all = session->args->prefix == NULL && *key_prefix == '\0';
@@ -134,7 +134,7 @@ static int list_locks(struct session *session, redlock_lock *lock)
 
 static int ls(struct session *session)
 {
-  int code = may_list(session);
+  int code = list_may_run(session);
   if (code != 0)
     return code;
   char *pattern = pattern_of(session->args->prefix);

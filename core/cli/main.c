@@ -8,7 +8,8 @@
 
 /* In the order of the overview. */
 #define COMMANDS(X)                                                                                                    \
-  X(run) X(lock) X(lead) X(acquire) X(extend) X(expire) X(release) X(status) X(ls) X(doctor) X(bench) X(bootstrap)
+  X(run)                                                                                                               \
+  X(lock) X(lead) X(acquire) X(extend) X(expire) X(release) X(status) X(ls) X(top) X(doctor) X(bench) X(bootstrap)
 
 #define DECLARE(name) extern const struct command name##_command;
 COMMANDS(DECLARE)

@@ -110,14 +110,13 @@ static char *cell(const json_t *row, enum column column)
   }
 }
 
-/* So much of the line as has so many columns; 0: all of it. */
-static void print_line(FILE *out, const char *line, int columns)
+void print_columns(FILE *out, const char *line, int columns)
 {
   const char *end = line;
   for (int left = columns; *end != '\0'; end++)
     if (columns > 0 && ((unsigned char)*end & 0xc0) != 0x80 && left-- == 0)
       break;
-  fprintf(out, "%.*s\n", (int)(end - line), line);
+  fprintf(out, "%.*s", (int)(end - line), line);
 }
 
 static void put_cell(FILE *line, enum column column, const char *text, int width)
@@ -146,7 +145,8 @@ void rows_print(FILE *out, const json_t *rows, int columns)
       free(cells[i * COLUMNS + (size_t)j]);
     }
     fclose(line);
-    print_line(out, text, columns);
+    print_columns(out, text, columns);
+    fputc('\n', out);
     free(text);
   }
   free(cells);
@@ -186,14 +186,15 @@ json_t *rows_nodes(const struct session *session, redlock_lock *lock)
 /* ---- patterns ---- */
 
 /* One that matches the bytes themselves. */
-char *pattern_of_name(const char *name, size_t size)
+char *pattern_of_name(const char *name, size_t *size)
 {
-  char *pattern = must(calloc(size + 1, 2)), *to = pattern;
-  for (; size > 0; name++, size--) {
+  char *pattern = must(calloc(*size + 1, 2)), *to = pattern;
+  for (size_t left = *size; left > 0; name++, left--) {
     if (*name != '\0' && strchr("*?[]\\^-", *name) != NULL)
       *to++ = '\\';
     *to++ = *name;
   }
+  *size = (size_t)(to - pattern);
   return pattern;
 }
 
@@ -201,7 +202,8 @@ char *pattern_of(const char *words)
 {
   if (words != NULL && strpbrk(words, "*?[") != NULL)
     return format("%s", words);
-  char *name = pattern_of_name(words != NULL ? words : "", words != NULL ? strlen(words) : 0);
+  size_t size = words != NULL ? strlen(words) : 0;
+  char *name = pattern_of_name(words != NULL ? words : "", &size);
   char *pattern = format("%s*", name);
   free(name);
   return pattern;

@@ -189,8 +189,9 @@ enum { QUEUE_LIMIT_MS = 250 }; /* for nodes that have answered already */
 static json_t *look_at_the_queue(struct session *session)
 {
   const char *resource = session->args->resource;
-  char *pattern = pattern_of_name(resource, strlen(resource));
-  redlock_lock *lock = must(redlock_lock_new(session->client, pattern, strlen(pattern)));
+  size_t size = strlen(resource);
+  char *pattern = pattern_of_name(resource, &size);
+  redlock_lock *lock = must(redlock_lock_new(session->client, pattern, size));
   (void)list_run(session, lock, QUEUE_LIMIT_MS, false);
   json_t *rows = list_rows(lock), *row = NULL;
   for (int i = 0; row == NULL && i < redlock_client_node_count(session->client); i++)

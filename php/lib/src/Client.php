@@ -124,6 +124,17 @@ class Client implements ClientInterface
         return new Lock($this->driver, $resource, $options, $this->defaults);
     }
 
+    public function locks(string $pattern = '*', ?int $limitMs = null): Listing
+    {
+        $list = $this->driver->handle($pattern, []);
+        $status = $this->driver->run($list, \REDLOCK_LIST, $limitMs ?? -1);
+        \in_array($status, [\REDLOCK_OK, \REDLOCK_TIMED_OUT], true) || $list->fail($status);
+        $count = $list->listed(\REDLOCK_LISTED_ROWS);
+        $rows = \array_map(static fn (int $index): ListedLock => ListedLock::ofRow($list, $index),
+            $count > 0 ? \range(0, $count - 1) : []);
+        return new Listing($rows, $list->listed(\REDLOCK_LISTED_MORE) === 1);
+    }
+
     public function check(): array
     {
         $this->driver->run($this->driver->handle('check', []), \REDLOCK_INSPECT, 0);

@@ -82,6 +82,17 @@ interface ClientInterface
     public function status(string|array $resource, ?int $permits = null, ?int $slot = null): ResourceStatus;
 
     /**
+     * Lists the locks that the nodes have, and how many wait for each: for people. It goes through all keys of every
+     * node, up to 25,000 a second, and the user needs +scan.
+     *
+     * @param string $pattern as Redis' SCAN has it, of the name behind keyPrefix; without a *, ? or [ it is one name,
+     *     which needs no SCAN, and is listed also when it is free
+     * @param ?int $limitMs then it ends with what was found; null: no limit
+     * @throws Exception\NoQuorumException too few nodes have told all that they have
+     */
+    public function locks(string $pattern = '*', ?int $limitMs = null): Listing;
+
+    /**
      * Deletes the resource's key on every node, whoever holds it: for operators, to free a lock whose holder is known
      * to be gone.
      *

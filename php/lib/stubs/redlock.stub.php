@@ -199,7 +199,7 @@ namespace Redlock\Native {
         public function run(int $operation, int $arg, int $sliceMs): int {}
 
         /**
-         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE, _REMOVE or _WHO, with | REDLOCK_AT_ONCE to send
+         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE, _REMOVE, _WHO or _LIST, with | REDLOCK_AT_ONCE to send
          * in this call;
          * Client::next() gives $waiter (not null) when it has ended. REDLOCK_OK or why not.
          */
@@ -261,6 +261,12 @@ namespace Redlock\Native {
 
         /** The client that holds it, as JSON: client_name, host, pid, held_ms; "" if that is not known. */
         public function heldBy(): string {}
+
+        /** REDLOCK_LISTED_...: of the last REDLOCK_LIST. */
+        public function listed(int $what): int {}
+
+        /** A row of it: REDLOCK_ROW_JSON or _RESOURCE. */
+        public function row(int $index, int $field): string {}
 
         /** How much longer a majority keeps the keys of that holder; REDLOCK_TTL_ENDLESS: they have no TTL. */
         public function holderTtlMs(): int {}

@@ -355,4 +355,19 @@ final class MemoryClientTest extends TestCase
         $client->method('lock')->with('orders:42')->willReturn($lock);
         $this->assertSame(7, $client->lock('orders:42')->run(static fn (): int => 7));
     }
+
+    public function testItsLocksAreListed(): void
+    {
+        $client = new MemoryClient(['ttl_ms' => 1000]);
+        $hold = $client->lock('orders:42')->acquire();
+        $client->lock('shared', shared: true)->acquire();
+        $client->lock('shared', shared: true)->acquire();
+        [$one, $other] = $client->locks()->locks;
+        $this->assertSame(['orders:42', $hold->token(), Verdict::Held], [$one->resource, $one->token, $one->verdict]);
+        $this->assertSame(['shared', Verdict::Shared], [$other->resource, $other->verdict]);
+        $this->assertCount(1, $client->locks('o*'));
+        $client->setReachable(false);
+        $this->expectException(NoQuorumException::class);
+        $client->locks();
+    }
 }

@@ -10,12 +10,34 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\TimedOutException;
 use Redlock\Hold;
+use Redlock\ListedLock;
 use Redlock\Lock;
 use Redlock\ResourceStatus;
 use Redlock\Verdict;
 
 final class StatusTest extends NodesTestCase
 {
+    public function testLocksAreListedWithTheirHoldersAndWaiters(): void
+    {
+        $holder = $this->client(clientName: 'worker-7');
+        $hold = $holder->lock("orders:\xff", ttlMs: 20000)->acquire();
+        $holder->lock('invoices', ttlMs: 20000)->acquire();
+        $found = $holder->locks('orders:*');
+        $this->assertFalse($found->more);
+        $this->assertCount(1, $found);
+        [$one] = $found->locks;
+        $this->assertSame(["orders:\xff", 'plain', Verdict::Held, $hold->token(), 0, null],
+            [$one->resource, $one->kind, $one->verdict, $one->token, $one->waiting, $one->first]);
+        $this->assertSame(['worker-7', \getmypid()], [$one->heldBy['client_name'], $one->heldBy['pid']]);
+        $this->assertGreaterThan(0, $one->remainingMs);
+        $names = \array_map(static fn (ListedLock $one): string => $one->resource,
+            \iterator_to_array($holder->locks()));
+        $this->assertSame(['invoices', "orders:\xff"], \array_values(\array_intersect($names, ['invoices', "orders:\xff"])));
+        $this->assertSame(Verdict::Free, $holder->locks('nobody')->locks[0]->verdict);
+        $hold->release();
+        $this->assertCount(0, $holder->locks('orders:*'));
+    }
+
     public function testStatusAndBusyNameTheClientThatHoldsIt(): void
     {
         $holder = $this->client(clientName: 'worker-7');

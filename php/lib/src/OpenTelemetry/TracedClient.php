@@ -10,6 +10,7 @@ use OpenTelemetry\API\Trace\TracerProviderInterface;
 use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Driver\Driver;
+use Redlock\Listing;
 use Redlock\Lock;
 use Redlock\MakesLocks;
 
@@ -47,6 +48,11 @@ final class TracedClient implements ClientInterface
     public function describe(): array
     {
         return $this->client->describe();
+    }
+
+    public function locks(string $pattern = '*', ?int $limitMs = null): Listing
+    {
+        return $this->client->locks($pattern, $limitMs);
     }
 
     public function check(): array

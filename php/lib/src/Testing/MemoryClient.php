@@ -8,6 +8,8 @@ use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 use Redlock\Client;
 use Redlock\EventLog;
+use Redlock\ListedLock;
+use Redlock\Listing;
 use Redlock\Native;
 use Redlock\Options;
 
@@ -53,6 +55,14 @@ final class MemoryClient extends Client
     public function setReachable(bool $reachable): void
     {
         $this->store->reachable = $reachable;
+    }
+
+    /** Without who waits: nobody does, as waiting lets the time pass. */
+    public function locks(string $pattern = '*', ?int $limitMs = null): Listing
+    {
+        $this->store->reachable || $this->driver->handle($pattern, [])->fail(\REDLOCK_NO_QUORUM);
+        $matching = static fn (ListedLock $one): bool => \fnmatch($pattern, $one->resource);
+        return new Listing(\array_values(\array_filter($this->store->listed(), $matching)));
     }
 
     public function describe(): array

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Redlock\Testing;
 
+use Redlock\ListedLock;
+use Redlock\Verdict;
+
 /** Stands in for the nodes: the holders of resources and the ends of their leases, on a clock of its own. */
 final class Store
 {
@@ -75,6 +78,21 @@ final class Store
     {
         return \array_keys(\array_filter($this->held,
             static fn (array $held): bool => \array_intersect($held['resources'], $resources) !== []));
+    }
+
+    /** @return list<ListedLock> in the order of their names; of readers the one that holds it longest */
+    public function listed(): array
+    {
+        $rows = [];
+        \uasort($this->held, static fn (array $one, array $other): int => $one['untilMs'] <=> $other['untilMs']);
+        foreach ($this->held as $token => $held) {
+            foreach ($held['resources'] as $resource) {
+                $rows["$resource\0$held[slot]"] = new ListedLock($resource, $held['isShared'] ? 'shared' : 'plain',
+                    $held['isShared'] ? Verdict::Shared : Verdict::Held, $token, $held['untilMs'] - $this->nowMs, null, 0);
+            }
+        }
+        \ksort($rows, \SORT_STRING);
+        return \array_values($rows);
     }
 
     /**

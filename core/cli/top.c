@@ -1,0 +1,347 @@
+/* top.c - redlock top [PATTERN]: what `redlock ls` shows, renewed. Names are looked for every 30 s; in between the
+ * nodes are asked about the rows that are shown. */
+#include "cli.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { SCAN_MS = 30000, LOOK_LIMIT_MS = 1000, SHOWN_MAX = 100, HEAD_LINES = 3, FILTER_MAX = 64 };
+
+static int64_t every_ms = 2000;
+static int rounds; /* 0: until it is ended */
+
+struct top {
+  struct session *session;
+  redlock_lock *list; /* all that match */
+  json_t *rows;
+  int64_t scanned_ms; /* when the last scan began; 0: none has */
+  bool is_scanning, is_screen, is_over;
+  char order; /* by w: waiters, n: names, h: held for, l: left */
+  bool reads_filter;
+  char filter[FILTER_MAX];
+  struct termios terminal_before;
+};
+
+/* ---- asking ---- */
+
+static void start_scan(struct top *top)
+{
+  top->scanned_ms = now_ms();
+  top->is_scanning = redlock_lock_start(top->list, REDLOCK_LIST, -1) == REDLOCK_OK;
+}
+
+static void end_scan(struct top *top)
+{
+  if (!top->is_scanning || redlock_lock_status(top->list) == REDLOCK_PENDING)
+    return;
+  top->is_scanning = false;
+  json_decref(top->rows);
+  top->rows = list_rows(top->list);
+}
+
+static char *bytes_of(const json_t *row, size_t *size)
+{
+  const json_t *text = json_object_get(row, "resource");
+  const char *hex = json_string_value(json_object_get(row, "resource_hex"));
+  *size = text != NULL ? json_string_length(text) : strlen(hex) / 2;
+  char *bytes = must(calloc(*size + 1, 1));
+  if (text != NULL)
+    memcpy(bytes, json_string_value(text), *size);
+  for (size_t i = 0; text == NULL && i < *size; i++)
+    sscanf(hex + 2 * i, "%2hhx", (unsigned char *)&bytes[i]);
+  return bytes;
+}
+
+static redlock_lock *lock_of(const struct top *top, const json_t *row)
+{
+  size_t size;
+  char *bytes = bytes_of(row, &size);
+  char *pattern = pattern_of_name(bytes, &size);
+  redlock_lock *lock = must(redlock_lock_new(top->session->client, pattern, size));
+  int slot = (int)row_number(row, "slot"), permits = (int)row_number(row, "permits");
+  if (slot > 0 || permits > 0)
+    slot_set(lock, permits > slot ? permits : slot + 1, slot);
+  free(pattern);
+  free(bytes);
+  return lock;
+}
+
+/* What was released since is shown no more. */
+static void take_row(struct top *top, json_t *row, redlock_lock *lock)
+{
+  json_t *fresh = list_rows(lock), *one = json_array_get(fresh, 0);
+  size_t i, at = json_array_size(top->rows);
+  for (i = 0; i < json_array_size(top->rows); i++)
+    at = json_array_get(top->rows, i) == row ? i : at;
+  bool is_gone = one != NULL && row_number(one, "nodes") == 0 && row_number(one, "waiting") == 0;
+  if (at < json_array_size(top->rows) && is_gone)
+    json_array_remove(top->rows, at);
+  else if (at < json_array_size(top->rows) && one != NULL)
+    json_array_set(top->rows, at, one);
+  json_decref(fresh);
+}
+
+static void look_again(struct top *top, json_t *shown)
+{
+  redlock_lock *locks[SHOWN_MAX];
+  size_t count = json_array_size(shown);
+  for (size_t i = 0; i < count; i++) {
+    locks[i] = lock_of(top, json_array_get(shown, i));
+    if (redlock_lock_start(locks[i], REDLOCK_LIST, LOOK_LIMIT_MS) != REDLOCK_OK)
+      top->is_over = true; /* the client was closed */
+  }
+  for (size_t i = 0; i < count; i++) {
+    while (redlock_lock_status(locks[i]) == REDLOCK_PENDING && top->session->caught == 0) {
+      session_poll(top->session, LOOK_LIMIT_MS);
+      top->session->caught = session_signal(top->session);
+    }
+    take_row(top, json_array_get(shown, i), locks[i]);
+    redlock_lock_free(locks[i]);
+  }
+}
+
+/* ---- showing ---- */
+
+static char order_of_rows;
+
+static int compare(const void *left, const void *right)
+{
+  const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
+  int64_t x = 0, y = 0;
+  if (order_of_rows == 'w') {
+    x = row_number(b, "waiting");
+    y = row_number(a, "waiting");
+  } else if (order_of_rows == 'h') {
+    x = row_number(json_object_get(b, "held_by"), "held_ms");
+    y = row_number(json_object_get(a, "held_by"), "held_ms");
+  } else if (order_of_rows == 'l') {
+    x = row_number(a, "holder_ttl_ms");
+    y = row_number(b, "holder_ttl_ms");
+  }
+  if (x != y)
+    return x < y ? -1 : 1;
+  int order = strcmp(json_string_value(json_object_get(a, "name")), json_string_value(json_object_get(b, "name")));
+  return order != 0 ? order : (int)(row_number(a, "slot") - row_number(b, "slot"));
+}
+
+static json_t *shown_rows(const struct top *top, size_t most)
+{
+  size_t count = 0, i;
+  json_t **all = must(calloc(json_array_size(top->rows) + 1, sizeof *all)), *row, *shown = must(json_array());
+  json_array_foreach(top->rows, i, row) {
+    if (strstr(json_string_value(json_object_get(row, "name")), top->filter) != NULL)
+      all[count++] = row;
+  }
+  order_of_rows = top->order;
+  qsort(all, count, sizeof *all, compare);
+  for (i = 0; i < count && i < most; i++)
+    json_array_append(shown, all[i]);
+  free(all);
+  return shown;
+}
+
+static size_t rows_of_screen(const struct top *top)
+{
+  int lines = 0;
+  if (!top->is_screen || terminal_columns(&lines) == 0 || lines <= HEAD_LINES + 2)
+    return SHOWN_MAX;
+  return lines - HEAD_LINES - 2 < SHOWN_MAX ? (size_t)(lines - HEAD_LINES - 2) : SHOWN_MAX;
+}
+
+/* "nodes: 127.0.0.1:7001 0.2 ms, 127.0.0.1:7002 down" */
+static char *nodes_line(const struct top *top)
+{
+  json_t *about = client_description(top->session->client), *node;
+  char *line = format("nodes:");
+  size_t i;
+  json_array_foreach(json_object_get(about, "nodes"), i, node) {
+    const char *state = json_string_value(json_object_get(node, "state"));
+    bool is_ready = strcmp(state, "ready") == 0;
+    char *time = is_ready ? format("%.2f ms", (double)row_number(node, "rtt_us") / 1000) : format("%s", state);
+    char *more = format("%s%s %s %s", line, i == 0 ? "" : ",", json_string_value(json_object_get(node, "node")), time);
+    free(time);
+    free(line);
+    line = more;
+  }
+  json_decref(about);
+  return one_line(line);
+}
+
+static int64_t waiting_in(const json_t *rows)
+{
+  int64_t waiting = 0;
+  size_t i;
+  json_t *row;
+  json_array_foreach(rows, i, row)
+    waiting += row_number(row, "waiting");
+  return waiting;
+}
+
+/* On a screen each line ends with what clears the rest of it. */
+static void put_lines(const struct top *top, const char *text, int columns)
+{
+  for (const char *end; *text != '\0'; text = *end == '\0' ? end : end + 1) {
+    end = text + strcspn(text, "\n");
+    char *line = format("%.*s", (int)(end - text), text);
+    print_columns(stdout, line, columns);
+    fputs(top->is_screen ? "\033[K\n" : "\n", stdout);
+    free(line);
+  }
+}
+
+static int show(const struct top *top, const json_t *shown)
+{
+  char *text = NULL, *nodes = nodes_line(top), *clock = time_words("%H:%M:%S", time(NULL));
+  size_t size;
+  FILE *out = must(open_memstream(&text, &size));
+  int columns = top->is_screen ? terminal_columns(NULL) : 0;
+  fprintf(out, "%s  %zu locks, %lld waiting%s\n%s\n", clock, json_array_size(top->rows),
+          (long long)waiting_in(top->rows), top->is_scanning ? ", looking for names" : "", nodes);
+  if (top->is_screen && (*top->filter != '\0' || top->reads_filter))
+    fprintf(out, "filter: %s%s\n", top->filter, top->reads_filter ? "_" : "");
+  else if (top->is_screen)
+    fputs("order: w waiting, h held, l left, n name; / filter; q quit\n", out);
+  rows_print(out, shown, columns);
+  fclose(out);
+  if (top->is_screen)
+    fputs("\033[H", stdout);
+  put_lines(top, text, columns);
+  fputs(top->is_screen ? "\033[J" : "\n", stdout);
+  free(text);
+  free(nodes);
+  free(clock);
+  return flush_answer(ferror(stdout) != 0);
+}
+
+/* ---- keys ---- */
+
+static void begin_screen(struct top *top)
+{
+  struct termios raw;
+  top->is_screen = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &raw) == 0;
+  if (!top->is_screen)
+    return;
+  top->terminal_before = raw;
+  raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+  fputs("\033[2J", stdout);
+}
+
+static void end_screen(const struct top *top)
+{
+  if (top->is_screen)
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &top->terminal_before);
+}
+
+static void take_letter(struct top *top, char letter)
+{
+  size_t length = strlen(top->filter);
+  if (letter == '\n' || letter == '\r' || letter == 27)
+    top->reads_filter = false;
+  else if ((letter == 127 || letter == 8) && length > 0)
+    top->filter[length - 1] = '\0';
+  else if ((unsigned char)letter >= ' ' && letter != 127 && length + 1 < sizeof top->filter)
+    top->filter[length] = letter;
+}
+
+static void take_key(struct top *top, char key)
+{
+  if (top->reads_filter) {
+    take_letter(top, key);
+  } else if (key == '/') {
+    top->reads_filter = true;
+    memset(top->filter, 0, sizeof top->filter);
+  } else if (strchr("wnhl", key) != NULL) {
+    top->order = key;
+  } else if (key == 'q') {
+    top->is_over = true;
+  }
+}
+
+/* Until then; true: a key was pressed. */
+static bool wait_for_key(struct top *top, int64_t until_ms)
+{
+  struct session *session = top->session;
+  struct pollfd wanted[] = {{.fd = session->client_fd, .events = POLLIN},
+                            {.fd = session->signal_fd, .events = POLLIN},
+                            {.fd = top->is_screen ? STDIN_FILENO : -1, .events = POLLIN}};
+  for (int64_t left_ms; session->caught == 0 && (left_ms = until_ms - now_ms()) > 0;) {
+    char key;
+    poll(wanted, 3, (int)left_ms);
+    session_poll(session, 0);
+    session->caught = session_signal(session);
+    end_scan(top);
+    if (wanted[2].revents != 0) {
+      top->is_over = read(STDIN_FILENO, &key, 1) != 1;
+      if (!top->is_over && key != '\0')
+        take_key(top, key);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* ---- all of it ---- */
+
+static int round_of(struct top *top)
+{
+  json_t *shown = shown_rows(top, rows_of_screen(top));
+  look_again(top, shown);
+  json_decref(shown);
+  shown = shown_rows(top, rows_of_screen(top));
+  int code = show(top, shown);
+  int64_t until_ms = now_ms() + every_ms;
+  while (code == 0 && !top->is_over && wait_for_key(top, until_ms)) {
+    json_decref(shown);
+    shown = shown_rows(top, rows_of_screen(top));
+    code = show(top, shown);
+  }
+  json_decref(shown);
+  return code;
+}
+
+static int run(struct top *top)
+{
+  int code = 0;
+  start_scan(top);
+  while (top->is_scanning && top->session->caught == 0) /* the first of them is awaited */
+    (void)wait_for_key(top, now_ms() + 100);
+  for (int i = 0; code == 0 && !top->is_over && top->session->caught == 0 && (rounds == 0 || i < rounds); i++) {
+    if (!top->is_scanning && now_ms() - top->scanned_ms >= SCAN_MS)
+      start_scan(top);
+    code = round_of(top);
+  }
+  return code;
+}
+
+static int top_run(struct session *session)
+{
+  struct top top = {.session = session, .order = 'w', .rows = must(json_array())};
+  int code = list_may_run(session);
+  if (code != 0)
+    return code;
+  char *pattern = pattern_of(session->args->prefix);
+  top.list = must(redlock_lock_new(session->client, pattern, strlen(pattern)));
+  free(pattern);
+  begin_screen(&top);
+  code = run(&top);
+  end_screen(&top);
+  redlock_lock_free(top.list);
+  json_decref(top.rows);
+  return code;
+}
+
+static const struct flag every_flag =
+    FLAG_TO("every", 0, "DURATION", flag_duration, &every_ms, "how often (default 2s)");
+static const struct flag rounds_flag = FLAG_COUNT("rounds", &rounds, 1000000, "end after N of them");
+
+const struct command top_command = {
+    OVERVIEW("top", "Look", "show the locks that are held and who waits, renewed", "[OPTION...] [PATTERN]"),
+    .help = "Shows what `redlock ls` lists, those with most waiters first, every 2 s. Looks for names every 30 s "
+            "(SCAN; the user needs +scan); in between it asks about the rows that are shown.\n"
+            "Keys: w, h, l, n order the rows by waiters, time held, time left, name; / filters names; q quits.\n"
+            "Without a terminal it prints one table after the other, of 100 rows at most.",
+    DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}), FLAGS(&every_flag, &rounds_flag), .run = top_run};

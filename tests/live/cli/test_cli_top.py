@@ -1,0 +1,58 @@
+"""redlock top: the list of locks, renewed."""
+import re
+
+from command import GENEROUS_TIMEOUTS, USAGE
+
+
+def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
+    redlock.acquire("orders:1", "--ttl", "20s", "--client-name", "worker-7")
+    redlock.acquire("orders:2", "--ttl", "20s")
+    waiter = redlock.start("run", "--wait", "60s", "orders:2", "--", "true")
+    try:
+        done = redlock("top", *GENEROUS_TIMEOUTS, "--every", "500ms", "--rounds", "8", "orders:")
+        assert (done.returncode, done.stderr) == (0, "")
+        tables = done.stdout.rstrip("\n").split("\n\n")
+        assert len(tables) == 8
+        head, about_nodes, columns, *rows = tables[-1].splitlines()
+        assert re.fullmatch(r"\d\d:\d\d:\d\d  2 locks, 1 waiting", head)
+        assert about_nodes.startswith("nodes: ") and about_nodes.count(" ms") == 5
+        assert columns.split() == ["NAME", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "TOKEN"]
+        assert [row.split()[0] for row in rows] == ["orders:2", "orders:1"], "most waiters first"
+        assert re.search(r"worker-7 \(pid \d+ on \S+\)", rows[1])
+    finally:
+        waiter.terminate()
+
+
+def test_top_shows_what_was_released_no_more(redlock, nodes):
+    token = redlock.acquire("orders:1", "--ttl", "30s")
+    top = redlock.start("top", *GENEROUS_TIMEOUTS, "--every", "100ms", "--rounds", "200", "orders:")
+    try:
+        for line in iter(top.stdout.readline, b""):
+            if line.startswith((b"orders:1", "orders:1")[isinstance(line, str)]):
+                break
+        assert redlock("release", "orders:1", token).returncode == 0
+        for line in iter(top.stdout.readline, b""):
+            text = line if isinstance(line, str) else line.decode()
+            if re.search("  0 locks, 0 waiting", text):
+                break
+        else:
+            raise AssertionError("it is shown to the end")
+    finally:
+        top.terminate()
+
+
+def test_top_asks_before_it_goes_through_all_keys(redlock):
+    assert redlock("top").returncode == USAGE
+
+
+def test_keys_order_and_filter_on_a_screen(shell, redlock):
+    redlock.acquire("orders:1", "--ttl", "30s")
+    redlock.acquire("invoices", "--ttl", "30s")
+    shell.run("stty cols 60 rows 12")
+    shell.type("redlock top --every 300ms ''\n")
+    shell.expect("invoices.*\n.*orders:1")
+    shell.type("/ord\n")
+    shell.expect("filter: ord")
+    shell.type("q")
+    shell.expect(r"ready\$ ")
+    assert shell.status() == 0
