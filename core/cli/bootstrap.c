@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 static bool only_new, is_agreed, replaces;
 
 static int64_t told(redlock_client *client, int node, int field)

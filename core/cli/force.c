@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-
 static bool is_agreed;
 
 const struct flag force_flag = FLAG_IN_ARGS(

@@ -199,8 +199,8 @@ namespace Redlock\Native {
         public function run(int $operation, int $arg, int $sliceMs): int {}
 
         /**
-         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE, _REMOVE, _WHO or _LIST, with | REDLOCK_AT_ONCE to send
-         * in this call;
+         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE, _REMOVE, _WHO or _LIST, with | REDLOCK_AT_ONCE
+         * to send in this call;
          * Client::next() gives $waiter (not null) when it has ended. REDLOCK_OK or why not.
          */
         public function start(int $operation, int $arg, mixed $waiter): int {}

@@ -360,8 +360,8 @@ final class MemoryClientTest extends TestCase
     {
         $client = new MemoryClient(['ttl_ms' => 1000]);
         $hold = $client->lock('orders:42')->acquire();
-        $client->lock('shared', shared: true)->acquire();
-        $client->lock('shared', shared: true)->acquire();
+        $readers = [$client->lock('shared', shared: true)->acquire(), $client->lock('shared', shared: true)->acquire()];
+        $this->assertCount(2, $readers);
         [$one, $other] = $client->locks()->locks;
         $this->assertSame(['orders:42', $hold->token(), Verdict::Held], [$one->resource, $one->token, $one->verdict]);
         $this->assertSame(['shared', Verdict::Shared], [$other->resource, $other->verdict]);

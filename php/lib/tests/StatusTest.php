@@ -19,22 +19,22 @@ final class StatusTest extends NodesTestCase
 {
     public function testLocksAreListedWithTheirHoldersAndWaiters(): void
     {
-        $holder = $this->client(clientName: 'worker-7');
+        $holder = $this->client(clientName: 'lister');
         $hold = $holder->lock("orders:\xff", ttlMs: 20000)->acquire();
-        $holder->lock('invoices', ttlMs: 20000)->acquire();
+        $other = $holder->lock('invoices', ttlMs: 20000)->acquire();
         $found = $holder->locks('orders:*');
         $this->assertFalse($found->more);
         $this->assertCount(1, $found);
         [$one] = $found->locks;
         $this->assertSame(["orders:\xff", 'plain', Verdict::Held, $hold->token(), 0, null],
             [$one->resource, $one->kind, $one->verdict, $one->token, $one->waiting, $one->first]);
-        $this->assertSame(['worker-7', \getmypid()], [$one->heldBy['client_name'], $one->heldBy['pid']]);
+        $this->assertSame(['lister', \getmypid()], [$one->heldBy['client_name'], $one->heldBy['pid']]);
         $this->assertGreaterThan(0, $one->remainingMs);
-        $names = \array_map(static fn (ListedLock $one): string => $one->resource,
-            \iterator_to_array($holder->locks()));
-        $this->assertSame(['invoices', "orders:\xff"], \array_values(\array_intersect($names, ['invoices', "orders:\xff"])));
+        $names = \array_map(static fn (ListedLock $one): string => $one->resource, $holder->locks()->locks);
+        $this->assertContains('invoices', $names);
         $this->assertSame(Verdict::Free, $holder->locks('nobody')->locks[0]->verdict);
         $hold->release();
+        $other->release();
         $this->assertCount(0, $holder->locks('orders:*'));
     }
 

@@ -87,8 +87,9 @@ final class Store
         \uasort($this->held, static fn (array $one, array $other): int => $one['untilMs'] <=> $other['untilMs']);
         foreach ($this->held as $token => $held) {
             foreach ($held['resources'] as $resource) {
-                $rows["$resource\0$held[slot]"] = new ListedLock($resource, $held['isShared'] ? 'shared' : 'plain',
-                    $held['isShared'] ? Verdict::Shared : Verdict::Held, $token, $held['untilMs'] - $this->nowMs, null, 0);
+                [$kind, $verdict] = $held['isShared'] ? ['shared', Verdict::Shared] : ['plain', Verdict::Held];
+                $rows["$resource\0$held[slot]"] = new ListedLock($resource, $kind, $verdict, $token,
+                    $held['untilMs'] - $this->nowMs, null, 0);
             }
         }
         \ksort($rows, \SORT_STRING);
