@@ -199,6 +199,7 @@ char *in_users_words(const struct args *args, const char *about, const char *par
 int config_read(struct args *args);
 
 enum { TOKEN_SHOWN = 8 };
+const char *token_shown(const char *token); /* holder.c: from so many digits on that no other lock of its client has */
 
 /* duration.c */
 int64_t duration_parse(const char *text);           /* ms; -1 "forever"; -2 not a duration */

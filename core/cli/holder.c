@@ -35,6 +35,12 @@ int nodes_with_key(redlock_client *client, redlock_lock *lock, const char *token
   return count;
 }
 
+const char *token_shown(const char *token)
+{
+  int permits = permits_of(token, strlen(token));
+  return permits < 0 ? token : token + strlen(token) - TOKEN_SHOWN - (permits > 0 ? strlen("p01") : 0);
+}
+
 static char *left_words(int64_t ms)
 {
   if (ms == REDLOCK_TTL_ENDLESS)
@@ -116,7 +122,7 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   char *left = left_words(redlock_lock_holder_ttl_ms(lock));
   int count = nodes_with_key(client, lock, token), nodes = redlock_client_node_count(client);
   static const char no_token[] = "a key without a token";
-  const char *shown = *token != '\0' ? token : no_token;
+  const char *shown = *token != '\0' ? token_shown(token) : no_token;
   int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_token;
   json_t *holder = holder_client(lock);
   char *name = holder != NULL ? holder_client_words(holder) : format("%s", "");

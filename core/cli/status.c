@@ -32,6 +32,8 @@ static char *short_token(redlock_lock *lock, int node)
   char *token = node_answer(lock, node, REDLOCK_ANSWER_TOKEN);
   if (*token == '\0')
     strcpy(token = must(realloc(token, 2)), "-");
+  const char *shown = token_shown(token);
+  memmove(token, shown, strlen(shown) + 1);
   if (strlen(token) > TOKEN_SHOWN)
     token[TOKEN_SHOWN] = '\0';
   return token;

@@ -106,7 +106,7 @@ def test_quiet_says_what_else_is_wrong(redlock, nodes):
 def test_verbose_names_the_holder(redlock):
     token = redlock.acquire("orders:42", "--ttl", "30s")
     done = redlock.busy("held by %s: " % CLIENT, "acquire", *GENEROUS_TIMEOUTS, "--wait", "0", "-v", "orders:42")
-    who = "%s, %s" % (CLIENT, token[:8])
+    who = "%s, %s" % (CLIENT, token[-8:])
     assert re.search(r"held by %s on 5 of 5 nodes, \d+\.\d s left; waited \d" % who, done.stderr), done.stderr
     assert token not in done.stderr
 
@@ -115,7 +115,7 @@ def test_verbose_says_what_it_waits_for(redlock):
     token = redlock.acquire("orders:42", "--ttl", "20s")
     waiting = redlock.start("acquire", *GENEROUS_TIMEOUTS, "--verbose", "--wait", "60s", "orders:42")
     line = read_until(waiting.stderr, "\n")
-    who = "%s, %s" % (CLIENT, token[:8])
+    who = "%s, %s" % (CLIENT, token[-8:])
     assert re.match(r"redlock: held by %s on 5 of 5 nodes, \d+\.\d s left; waiting for up to 1m\n" % who, line)
     assert redlock("release", "orders:42", token).returncode == 0
     done = finish(waiting)

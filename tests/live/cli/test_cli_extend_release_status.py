@@ -210,9 +210,9 @@ def test_status_of_a_held_resource_names_its_holder(redlock, nodes):
     done = redlock.once("status", "orders:42")
     rows, verdict = table(done)
     assert done.returncode == 0
-    assert re.fullmatch(r"held: by %s, %s on 5 of 5 nodes, \d+\.\d s left" % (CLIENT, token[:8]), verdict)
+    assert re.fullmatch(r"held: by %s, %s on 5 of 5 nodes, \d+\.\d s left" % (CLIENT, token[-8:]), verdict)
     assert "free" not in verdict
-    assert [row[:3] for row in rows] == [[node.name, "held", token[:8]] for node in nodes]
+    assert [row[:3] for row in rows] == [[node.name, "held", token[-8:]] for node in nodes]
     assert all(0 < float(row[3]) <= 10 and row[4] == "s" for row in rows)
     assert token not in done.stdout
     assert sum(node.pttl("orders:42") > 0 for node in nodes) == 5
