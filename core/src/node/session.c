@@ -195,7 +195,7 @@ static int info_field(const char *info, const char *name, char *out, size_t size
   size_t name_size = strlen(name);
   for (const char *line = info; line && *line; line = strchr(line, '\n')) {
     line += *line == '\n';
-    if (strncmp(line, name, name_size) == 0 && line[name_size] == ':') {
+    if (*line == *name && strncmp(line, name, name_size) == 0 && line[name_size] == ':') {
       size_t length = strcspn(line + name_size + 1, "\r\n");
       if (length >= size)
         length = size - 1;
