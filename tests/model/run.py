@@ -68,11 +68,11 @@ def search(run):
     folder = generated(run)
     fair = ["-a", "-f", f"-m{100 * DEPTH}"] if is_about_progress(run) else [f"-m{DEPTH}"]
     if run.set == "fast":
-        compile_program(run, folder, "-O0")
+        compile_program(run, folder, "tcc")
         done = command(folder, "./pan", "-E", *fair, "-w18", before=stop_soon)  # few states: a small table for them
         if done.returncode != -signal.SIGXCPU:
             return done.stdout, folder
-    compile_program(run, folder, "-O2")
+    compile_program(run, folder, "gcc", "-O2")
     return command(folder, "./pan", "-E", *fair).stdout, folder
 
 
@@ -104,10 +104,10 @@ def generated(run):
     return folder
 
 
-def compile_program(run, folder, level):
+def compile_program(run, folder, *compiler):
     kind = ["-DNFAIR=4"] if is_about_progress(run) else ["-DBFS", "-DSAFETY"]
     options = [*kind, "-DNOREDUCE", f"-DMEMLIM={MEMORY_MB[run.set]}"]
-    checked_command(run, folder, "gcc", level, "-w", *options, "-o", "pan", "pan.c")
+    checked_command(run, folder, *compiler, "-w", *options, "-o", "pan", "pan.c")
 
 
 def verdict_of(text):
