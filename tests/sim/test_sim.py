@@ -99,25 +99,39 @@ KINDS = {  # few other worlds can show it
     "raise-unnoticed": "raising",
 }
 KEPT = {  # where the hunt for a rare one begins: the world that showed it last
-    "clock-at-reply": 127,
+    "clock-at-reply": 172,
     "sleeps-for-hint": 3522,
     "nobody-is-woken": 522,
     "place-forgotten": 4594,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
     "end-ignored": 15427,
-    "waits-for-the-dead": 409,
+    "waits-for-the-dead": 939,
     "guard-too-short": 233,
     "replace-ends-quarantine": 251727,
     "plan-forgotten": 87129,
-    "marker-of-anybody": 2913,
-    "database-ignored": 320,
+    "marker-of-anybody": 3626,
+    "database-ignored": 388,
     "no-backoff": 45,
-    "no-last-look": 1120,
-    "late-winner": 1015,
+    "no-last-look": 1364,
+    "late-winner": 1823,
     "shortening-forgotten": 2191,
     "home-only": 27768,
-    "queue-jumper": 408,
+    "queue-jumper": 554,
+    "extension-at-reply": 261,
+    "refused-votes": 865,
+    "raise-unnoticed": 23,
+    "any-number": 69,
+    "lapsed-count": 228,
+    "own-look-ignored": 100,
+    "clocks-at-set-up": 45,
+    "downgrade-believed": 118,
+    "downgrade-shortens": 81,
+    "ends-with-the-last": 36,
+    "marker-not-checked": 89,
+    "extended-by-any-key": 164,
+    "pick-forgotten": 26,
+    "first-number-of-one": 37,
 }
 
 
@@ -257,15 +271,27 @@ FOUND_IN = {  # the history in some order of which it is found
 }
 
 
+KEPT_ORDERS = {  # of those that are found late: the order that showed it last
+    "blind-delete": "loss:" + 59 * "0" + "22",
+    "clock-at-reply": "contend:000000011",
+    "fence-not-raised": "fence:" + 82 * "0" + "1",
+    "no-guard": "loss:01" + 48 * "0" + "01",
+    "guard-too-short": "loss:011",
+    "marker-not-checked": "loss:01" + 48 * "0" + "01",
+}
+
+
 @pytest.mark.parametrize("mutant, history", FOUND_IN.items(), ids=FOUND_IN)
 def test_broken_rule_is_found_in_some_order(mutant, history):
-    run = sim("--mutant", mutant, "--exhaustive", 2, "--history", history)
-    assert run.returncode == 0, run.stdout + run.stderr
-    violation, replay = re.search(r"(.+)\nreplay it with: sim (.+)\n", run.stdout).groups()
-    again = sim(*replay.split())
-    assert again.returncode == 1 and violation in again.stdout
-    mutated = replay.split().index("--mutant")
-    intact = sim(*replay.split()[:mutated])
+    replay = ["--order", KEPT_ORDERS.get(mutant, f"{history}:"), "--mutant", mutant]
+    if sim(*replay).returncode != 1:  # as after a change of the core
+        run = sim("--mutant", mutant, "--exhaustive", 2, "--history", history)
+        assert run.returncode == 0, run.stdout + run.stderr
+        violation, replay = re.search(r"(.+)\nreplay it with: sim (.+)\n", run.stdout).groups()
+        replay = replay.split()
+        again = sim(*replay)
+        assert again.returncode == 1 and violation in again.stdout
+    intact = sim(*replay[:replay.index("--mutant")])
     assert (intact.returncode, intact.stdout) == (0, "no violation\n")
 
 
