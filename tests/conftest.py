@@ -3,10 +3,11 @@ background do; programs inherit that and rightly keep to it, but the tests send 
 
 The command that the kit bootstraps nodes with; the restart guard is on, as it is for users.
 
-And a mark on cases that are late, for tests/tools/late.py."""
+And a mark on cases that are late, for tests/tools/late.py, and a sample of those that are much alike."""
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +16,9 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent / "tools"))
 import late  # noqa: E402
 
-BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or Path(__file__).resolve().parents[1] / "build/dev")
+ROOT = Path(__file__).resolve().parents[1]
+TYPED = r"^( {4}|(apt-get|pip|cmake|make|php|python|redlock|export|cd|\./))"  # lines of a page
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build/dev")
 os.environ.setdefault("REDLOCK_BIN", str(BUILD / "redlock"))
 for setting in "REDLOCK_GUARD", "REDLOCK_MAX_TTL_MS":
     os.environ.pop(setting, None)
@@ -29,3 +32,24 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 def pytest_runtest_makereport(item, call):
     if call.excinfo is not None:
         late.mark(item, call.when, call.excinfo.value)
+
+
+def pytest_collection_modifyitems(items):
+    """Where the run has a sample, one of the cases with the same mark one_of, and those whose files were changed."""
+    sample, groups = os.environ.get("REDLOCK_SAMPLE"), {}
+    for item in items:
+        mark = item.get_closest_marker("one_of")
+        if sample and mark:
+            groups.setdefault(mark.args[0], []).append((item, mark.args[1:]))
+    for group in groups.values():
+        chosen = int(sample[:7], 16) % len(group)
+        left_out = [item for number, (item, files) in enumerate(group)
+                    if number != chosen and not any(map(was_changed, files))]
+        items[:] = [item for item in items if item not in left_out]
+
+
+def was_changed(file):
+    """In the last ten commits or since, a page not in prose alone; if that cannot be told, too."""
+    lines = TYPED if file.endswith(".md") else "."
+    return subprocess.run(["git", "diff", "--quiet", "-G", lines, "HEAD~10", "--", file], cwd=ROOT,
+                          capture_output=True).returncode != 0

@@ -54,6 +54,7 @@ def type_on_new_nodes(clone, script, nodes):
     return clone.run(start, "/srv", REDLOCK_NODES=nodes.nodes_env).replace("\r\n", "\n")
 
 
+@pytest.mark.one_of("page", "README.md", "docs/redlock.md")
 def test_the_c_and_shell_of_readme_run(clone, nodes):
     install, script = typed("README.md", "Shell").split("\n\n", 1)
     clone.run(install, REPOSITORY)
@@ -79,6 +80,7 @@ def test_the_c_and_shell_of_readme_run(clone, nodes):
             assert all(f"ran ./{name} " in said for name in re.findall(r"\./([\w.-]+)", script)), said
 
 
+@pytest.mark.one_of("page", "README.md", "docs/python.md")
 def test_the_python_of_readme_and_python_md_runs(clone, nodes):
     """The page and the first lines of README have the commands of its section, so what one lacks would show in the
     other; the first lines install one package more."""
@@ -118,6 +120,7 @@ def php_script(nodes, require):
     return f"<?php\n{require}\n{at_nodes(typed('docs/php.md', 'A script', 'php'), nodes)}{PHP_BODIES}"
 
 
+@pytest.mark.one_of("page", "README.md", "docs/php.md")
 def test_the_php_of_readme_and_php_md_runs_with_composer(clone, nodes):
     readme, page = typed("README.md", "PHP"), typed("docs/php.md", "From this repository")
     build, enable = page.rstrip().rsplit("\n", 1)
@@ -145,6 +148,7 @@ def application(clone):
     clone.path("/srv/app/composer.json").write_text(f'{{"replace": {{{replaced}}}}}')
 
 
+@pytest.mark.one_of("build", "docs/php.md", "php/config.m4")
 def test_php_md_works_from_the_archive_without_composer(clone, made, nodes):
     (archive,) = made.glob("php_redlock-*-src.tgz")
     clone.path(f"/srv/{archive.name}").parent.mkdir(exist_ok=True)
@@ -165,6 +169,7 @@ def first_lines():
     return install, commands
 
 
+@pytest.mark.one_of("build", "dev", "tests/tools/setup.sh")
 def test_dev_demo_shows_php_and_python(clone):
     begin, *_ = first_lines()[1].splitlines()
     said = clone.run(begin, REPOSITORY)

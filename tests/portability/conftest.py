@@ -34,7 +34,7 @@ def make_root():
 
 def build(source, folder, *options, targets=("redlock", *UNITS), **environment):
     run("cmake", "-G", "Ninja", "-S", source, "-B", folder, "-DREDLOCK_WARNINGS_AS_ERRORS=ON",
-        "-DCMAKE_BUILD_TYPE=Debug", *options, env={**os.environ, **environment})
+        "-DCMAKE_BUILD_TYPE=None", *options, env={**os.environ, **environment})
     run("ninja", "-C", folder, "-j", "2", *targets)
 
 

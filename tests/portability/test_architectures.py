@@ -14,6 +14,7 @@ BITS_32 = ("i386", "i686-linux-gnu", "i386-linux-gnu", "i386")
 pytestmark = pytest.mark.timeout(900)
 
 
+@pytest.mark.one_of("architecture")
 @pytest.mark.parametrize("architecture, compiler, libraries, emulator", [ARM, BIG_ENDIAN, BITS_32],
                          ids=["arm64", "big-endian", "32-bit"])
 def test_it_works_on_each_architecture(make_root, nodes, tmp_path, architecture, compiler, libraries, emulator):

@@ -13,6 +13,7 @@ FLAGS = ["-std=c11", "-D_GNU_SOURCE=", "-Wall", "-Wextra", "-Wstrict-prototypes"
 pytestmark = pytest.mark.timeout(900)
 
 
+@pytest.mark.one_of("system")
 @pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-freebsd", "aarch64-netbsd", "x86_64-openbsd"])
 def test_the_core_compiles(target, tmp_path):
     sources = [ROOT / name for name in (ROOT / "core/sources.txt").read_text().split()]

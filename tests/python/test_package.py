@@ -200,15 +200,10 @@ def runs(path):
     return None
 
 
-def chosen(interpreters):
-    """One of them by the hash of the commit, if the run says so."""
-    sample = os.environ.get("REDLOCK_SAMPLE")
-    return [interpreters[int(sample[:7], 16) % len(interpreters)]] if sample and interpreters else interpreters
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("version, interpreter", chosen(list(interpreters())))
+@pytest.mark.one_of("interpreter")
+@pytest.mark.parametrize("version, interpreter", list(interpreters()))
 def test_the_wheel_passes_the_tests_on_other_interpreters(version, interpreter, wheel, tmp_path):
     if interpreter is None:
         pytest.skip(f"python{version} is not installed")
