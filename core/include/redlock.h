@@ -430,7 +430,8 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_acquire(redlock_lock *lock, int64_t w
  * REDLOCK_OK: a majority confirmed. REDLOCK_NO_QUORUM: no majority confirmed within outage_wait_ms, or before the
  * lease was nearly over; the lock stays held for redlock_lock_validity_ms. REDLOCK_LOST: the lock was lost; a late
  * extension never revives it. REDLOCK_LIMIT: max_extensions or max_hold_ms has been reached. REDLOCK_NOT_HELD: it
- * was never acquired. */
+ * was never acquired. REDLOCK_BUSY, of an adopted token: a majority has it in another form, as a lock with other
+ * options (shared, layout, permits and slot, fewer resources), which the message names; the token stays adopted. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t ttl_ms);
 
 /* Releases the lock. From the moment of the call it is no longer held, whatever the result. Returns REDLOCK_OK: it
@@ -438,8 +439,8 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t tt
  * its lease had already expired, or the nodes that had granted it answered that fewer than a majority can still
  * have had the token, so another client may have acquired it (redlock_lock_loss tells these apart; the deletes are
  * sent anyway). REDLOCK_NOT_HELD: it was never acquired. For an adopted token: REDLOCK_OK if a key was deleted,
- * REDLOCK_LOST if a majority no longer had it, REDLOCK_NO_QUORUM if too few nodes answered. Only keys with this
- * lock's token are deleted.
+ * REDLOCK_LOST if a majority no longer had it, REDLOCK_NO_QUORUM if too few nodes answered, REDLOCK_BUSY if a majority
+ * has it in another form (redlock_lock_extend). Only keys with this lock's token are deleted.
  *
  * A lock that was acquired again (option reentrant) stays held until its outermost release. The releases before that
  * send nothing and return REDLOCK_OK, or REDLOCK_LOST if it was lost. */
@@ -540,10 +541,10 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt_bytes(redlock_lock *lock, const
  * no lock is held; REDLOCK_INVALID if it was acquired again (option reentrant) and not released as often. */
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
-/* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, LOST the token is gone
- * there, PENDING no reply yet, TIMED_OUT no reply in time, UNREACHABLE, QUARANTINED not voting for now, REFUSED_CONFIG
- * ineligible to vote, NO_QUORUM an error reply, NOT_HELD not asked, or no key. -REDLOCK_INVALID for a node that does
- * not exist. */
+/* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, or
+ * with the adopted token in another form, LOST the token is gone there, PENDING no reply yet, TIMED_OUT no reply in
+ * time, UNREACHABLE, QUARANTINED not voting for now, REFUSED_CONFIG ineligible to vote, NO_QUORUM an error reply,
+ * NOT_HELD not asked, or no key. -REDLOCK_INVALID for a node that does not exist. */
 REDLOCK_API int redlock_lock_vote(redlock_lock *lock, int node);
 
 /* A field (enum redlock_answer_field) of that node's answer, as text. */

@@ -43,6 +43,7 @@ static const struct role roles[] = {
     {"claim", "'MSETNX'", TAKES, FOR_ALL, 1, KEYS_MAX, 0, 4, 0, 1},
     {"drop", ",dropped=", GIVES, NOTHING, 1, KEYS_MAX, 0, 2, 0, -1},
     {"look", "'ZCOUNT'", ASKS, NOTHING, 1, 1, 0, 0, -1, -1},
+    {"form", "return 2+i", ASKS, NOTHING, 1, PERMITS, 0, 1, 0, -1},
     {"fence", "return {2,now}", TAKES, OF_NUMBER, 2, 2, 1, 4, 0, 1},
     {"raise", "n<tonumber(ARGV[2])", KEEPS, NOTHING, 2, 2, 1, 2, 0, -1},
     {"pick", "return {1,i}", TAKES, OF_SLOT, PERMITS, PERMITS, 0, 4, 0, 1},

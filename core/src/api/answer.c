@@ -47,7 +47,9 @@ static void say_left(struct rlk_said *said, const redlock_lock *lock, int node, 
   const struct rlk_node_answer *answer = &lock->node_answers[node];
   long long tenths = (answer->until_ns - now + 50 * RLK_NS_PER_MS) / (100 * RLK_NS_PER_MS);
   say(said, RLK_WHY_NONE, "busy");
-  if (answer->readers)
+  if (answer->form)
+    say(said, RLK_WHY_NONE, "held in another form");
+  else if (answer->readers)
     snprintf(said->words, sizeof said->words, "%lld reader%s", (long long)answer->readers,
              answer->readers > 1 ? "s" : "");
   else if (lock->key->count > 1 && lock->op.kind == REDLOCK_ACQUIRE)

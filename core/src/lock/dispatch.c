@@ -314,6 +314,7 @@ const struct rlk_ask
   rlk_row_behind = {"GETRANGE", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS,
                     .arrived = holder_arrived},
   rlk_row_type = {"the look script", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
+  rlk_row_form = {"the form script", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_entry = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_show = {"SET", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived};
 /* clang-format on */

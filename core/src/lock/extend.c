@@ -3,6 +3,8 @@
 #include "asking.h"
 #include "extend.h"
 #include "flight.h"
+#include "form.h"
+#include "holder.h"
 #include "kind.h"
 #include "lease.h"
 #include "renewal.h"
@@ -82,6 +84,11 @@ static int advance(redlock_lock *lock, int64_t now)
     return REDLOCK_LOST;
   if (status == REDLOCK_OK)
     return extended(lock, now);
+  if (status == REDLOCK_LOST && lock->state == REDLOCK_STATE_ADOPTED) {
+    status = rlk_form_judge(lock, now);
+    if (status != REDLOCK_LOST)
+      return status;
+  }
   if (status == REDLOCK_LOST)
     rlk_lock_lost(lock, REDLOCK_LOSS_GONE);
   if (status != REDLOCK_PENDING && (is_over || !may_pass(lock, status)))
@@ -92,9 +99,10 @@ static int advance(redlock_lock *lock, int64_t now)
 
 static int timer(redlock_lock *lock, int64_t now)
 {
-  if (now >= lock->op.deadline_ns)
+  if (now >= lock->op.deadline_ns || lock->op.forms_asked) {
     rlk_round_close(lock);
-  else
+    rlk_holder_stop_waiting(lock);
+  } else
     ask_again(lock, now);
   return advance(lock, now);
 }

@@ -13,7 +13,7 @@ void rlk_flight_begin(redlock_lock *lock, const struct rlk_verb *verb)
   lock->round.number++;
   lock->op.is_started = 0;
   lock->round.is_tight = 0;
-  lock->op.asking_again = 0;
+  lock->op.asking_again = lock->op.forms_asked = 0;
   lock->op.looking = 0;
   lock->op.deadline_ns = lock->op.outage_until_ns = RLK_NEVER;
   atomic_store(&lock->op.cancelled, 0);

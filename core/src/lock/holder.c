@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "asking.h"
+#include "form.h"
 #include "kind.h"
 
 #define MS RLK_NS_PER_MS
@@ -300,6 +301,8 @@ static int met(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome 
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_reply *reply = out->reply;
+  if (out->request.ask == &rlk_row_form)
+    return rlk_form_told(lock, n, out);
   if (out->request.ask == &rlk_row_type)
     return type_outcome(lock, n, out);
   if (out->request.ask == &rlk_row_behind)

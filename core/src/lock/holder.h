@@ -41,8 +41,8 @@ void rlk_holder_value(redlock_lock *lock, struct rlk_node *node, const char *val
 /* The key there is no string: asks for its type. */
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The holder's token, behind the SET of a single attempt; the type of its key if that is no string; the entry of the
- * holder's client; the SET of this client's entry. */
-extern const struct rlk_ask rlk_row_behind, rlk_row_type, rlk_row_entry, rlk_row_show;
+ * holder's client; the SET of this client's entry; another form of the own token (form.c). */
+extern const struct rlk_ask rlk_row_behind, rlk_row_type, rlk_row_entry, rlk_row_show, rlk_row_form;
 /* Their replies; lock may be NULL: the answer is no longer wanted. 1: an operation waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */

@@ -15,10 +15,11 @@
 struct rlk_node_answer {
   int64_t counted_until_ns; /* release: the lease there, if it counted at the call */
   int64_t until_ns;         /* BUSY, inspect: when its key ends; 0 unknown, RLK_NEVER it does not */
-  int part;                 /* BUSY: which of several resources that is */
-  int64_t readers;          /* inspect: its key is a set of so many */
-  char *value;              /* BUSY, inspect: escaped, or NULL */
-  char *error;              /* ERROR: the server's text, or NULL */
+  int form;        /* release, extend: where the token is in place of where it should be (form.c); 0: nowhere */
+  int part;        /* BUSY: which of several resources that is */
+  int64_t readers; /* inspect: its key is a set of so many */
+  char *value;     /* BUSY, inspect: escaped, or NULL */
+  char *error;     /* ERROR: the server's text, or NULL */
 };
 
 enum rlk_phase {
@@ -96,6 +97,7 @@ struct rlk_operation {
   struct rlk_waiter *waiter;
   struct rlk_claim *probe; /* inspect, remove: carries the answers */
   uint64_t looking;        /* nodes asked what is under the key, or of what type that is, as bits */
+  int forms_asked;         /* extend, release: the nodes without the token were asked for it in other forms */
   int asking_again;        /* extend: the timer is the next try at the failed nodes */
   int scripts_missing;     /* release: a node had lost its scripts */
   uint64_t counted;        /* release: nodes that counted at the call, as bits */

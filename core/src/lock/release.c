@@ -3,6 +3,7 @@
 #include "asking.h"
 #include "cleanup.h"
 #include "flight.h"
+#include "form.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
@@ -59,12 +60,13 @@ int rlk_release_advance(redlock_lock *lock, int64_t now)
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->op.state_before == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
-  (void)now;
   if (lock->op.scripts_missing && tally.asked > 0)
     return REDLOCK_PENDING; /* the replies of the others may need a repair too, and later no thread may read them */
   if (lock->op.state_before == REDLOCK_STATE_HELD)
     return advance_held(lock, &tally, status);
-  return status == REDLOCK_PENDING || adopted ? status : REDLOCK_LOST;
+  if (adopted)
+    return status == REDLOCK_LOST ? rlk_form_judge(lock, now) : status;
+  return status == REDLOCK_PENDING ? status : REDLOCK_LOST;
 }
 
 /* The lock takes a new token or ends: the old one is deleted wherever it may be left. */

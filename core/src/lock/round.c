@@ -21,7 +21,7 @@ void rlk_round_clear(redlock_lock *lock)
     free(answer->value);
     answer->value = NULL;
     answer->until_ns = answer->readers = 0;
-    answer->part = 0;
+    answer->part = answer->form = 0;
     free(answer->error);
     answer->error = NULL;
   }

@@ -1,0 +1,121 @@
+#include "form.h"
+
+#include "asking.h"
+#include "holder.h"
+#include "kind.h"
+#include "lease.h"
+#include "round.h"
+
+/* clang-format off */
+
+/* Where a token is: 0 nowhere, 1 among readers, 2 in a hash, 3 and the number of the key: as a string. */
+static const struct rlk_script script_form = {
+    .text = "local t=redis.call('TIME')\n"
+            "local now=t[1]*1000+math.floor(t[2]/1000)\n"
+            "for i,k in ipairs(KEYS) do\n"
+            "  local y=redis.call('TYPE',k).ok\n"
+            "  if y=='string' and redis.call('GET',k)==ARGV[1] then return 2+i end\n"
+            "  if y=='hash' and redis.call('HEXISTS',k,ARGV[1])==1 then return 2 end\n"
+            "  if y=='zset' and tonumber(redis.call('ZSCORE',k,'rl:'..ARGV[1]) or 0)>now then return 1 end\n"
+            "end\n"
+            "return 0"};
+
+/* clang-format on */
+
+enum { NOWHERE, SHARED, HASH, STRING };
+
+/* The token itself says that it is one of several permits. 0: it is none. */
+static int permits_of(const redlock_lock *lock)
+{
+  int permits = rlk_token_permits(rlk_claim_token(lock->claim), lock->claim->token_size);
+  return permits > 1 && lock->key->count == 1 ? permits : 0;
+}
+
+static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  struct rlk_request request = {
+      .ask = &rlk_row_form, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
+  const struct rlk_key *key = lock->key;
+  int permits = permits_of(lock);
+  size_t room = key->all_size + RLK_TOKEN_SIZE_MAX + 64 + rlk_slots_room(n->net, key, permits);
+  struct rlk_out out;
+  if (n->state != RLK_NODE_READY ||
+      rlk_out_script(&out, n->line, &script_form, permits ? permits : key->count, 1, room) != 0)
+    return -1;
+  rlk_out_bytes(&out, key->all, key->all_size);
+  rlk_put_slots(&out, key, permits);
+  rlk_put_token(&out, lock->claim);
+  rlk_ask_end(&out, request);
+  return 0;
+}
+
+static void ask_all(redlock_lock *lock, int64_t now)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if (lock->votes[i] == RLK_GONE && ask(&lock->engine->net.nodes[i], lock, now) == 0)
+      lock->op.looking |= UINT64_C(1) << i;
+  lock->op.forms_asked = 1;
+  rlk_round_set_timer(lock, now + lock->op.asked.node_timeout_ns);
+}
+
+/* Where a lock of this kind has it. One of several resources has it on all of them, or not at all. */
+static int own_form(const redlock_lock *lock)
+{
+  char form = lock->claim->kind->form;
+  int slot = lock->claim->slots.chosen ? lock->claim->slots.chosen - 1 : 0;
+  return form == 's' ? SHARED : form == 'h' ? HASH : lock->key->count > 1 ? NOWHERE : STRING + slot;
+}
+
+int rlk_form_told(redlock_lock *lock, const struct rlk_node *n, const struct rlk_outcome *out)
+{
+  if (!lock || lock->round.number != out->request.round || !rlk_in_flight(lock))
+    return 0;
+  lock->op.looking &= ~(UINT64_C(1) << n->index);
+  if (!out->fault && out->reply->type == RLK_REPLY_INTEGER && out->reply->integer > NOWHERE &&
+      out->reply->integer < STRING + RLK_PERMITS_MAX && out->reply->integer != own_form(lock))
+    lock->node_answers[n->index].form = (int)out->reply->integer;
+  return 1;
+}
+
+static void say(redlock_lock *lock, int form)
+{
+  int permits = permits_of(lock);
+  char why[160];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  rlk_text_add(&text, "held in another form: ");
+  if (form == SHARED)
+    rlk_text_add(&text, "shared; give " RLK_NAMED("shared"));
+  else if (form == HASH)
+    rlk_text_add(&text, "hash; give " RLK_NAMED("layout") " hash");
+  else if (permits)
+    rlk_text_format(&text, "permit %d of %d; give " RLK_NAMED("permits") " %d and " RLK_NAMED("slot") " %d",
+                    form - STRING, permits, permits, form - STRING);
+  else if (lock->key->count > 1)
+    rlk_text_add(&text, "on fewer resources; give those alone");
+  else if (lock->claim->kind->form == 'h')
+    rlk_text_add(&text, "plain; give " RLK_NAMED("layout") " string");
+  else
+    rlk_text_add(&text, "plain; give " RLK_NAMED("permits") " 1");
+  rlk_lock_refuse(lock, why);
+}
+
+int rlk_form_judge(redlock_lock *lock, int64_t now)
+{
+  int form = NOWHERE, count = 0;
+  if (!lock->op.forms_asked)
+    ask_all(lock, now);
+  if (lock->op.looking)
+    return REDLOCK_PENDING;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if (lock->node_answers[i].form != NOWHERE) {
+      form = lock->node_answers[i].form;
+      count++;
+    }
+  if (count < lock->engine->quorum)
+    return REDLOCK_LOST;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if (lock->node_answers[i].form != NOWHERE)
+      lock->votes[i] = RLK_BUSY;
+  say(lock, form);
+  return REDLOCK_BUSY;
+}

@@ -1,0 +1,86 @@
+"""A token that is used as that of a lock of another kind."""
+import pytest
+
+from rl import ADOPTED, BUSY, FREE, LOST, OK
+from testing import eventually
+
+SHARED, HASH, PERMIT, SET, PLAIN = (
+    {"shared": True}, {"layout": "hash"}, {"permits": 4, "slot": 2}, {"more": ["b"]}, {})
+HELD_AS = [(SHARED, PLAIN, "shared; give shared"), (SHARED, HASH, "shared; give shared"),
+           (SHARED, SET, "shared; give shared"), (HASH, PLAIN, "hash; give layout hash"),
+           (HASH, SHARED, "hash; give layout hash"), (PLAIN, HASH, "plain; give layout string"),
+           (PLAIN, PERMIT, "plain; give permits 1"), (PLAIN, SET, "on fewer resources; give those alone"),
+           (PERMIT, PLAIN, "permit 2 of 4; give permits 4 and slot 2"),
+           (PERMIT, {"permits": 4, "slot": 1}, "permit 2 of 4; give permits 4 and slot 2")]
+
+
+def of(client, kind):
+    return client.lock("r", *kind.get("more", ()), **{name: kind[name] for name in kind if name != "more"})
+
+
+def kept(nodes):
+    """What the nodes have of locks."""
+    return {key: on for key, on in nodes.keys().items() if b":c:" not in key}
+
+
+@pytest.fixture
+def handed(nodes, make_client):
+    """Takes a lock of that kind on every node, and detaches it: its token."""
+    def make(kind):
+        lock = of(make_client(nodes.urls, ttl_ms=30000), kind)
+        assert lock.acquire(20000) == OK and lock.settle() == OK
+        eventually(lambda: set(map(len, kept(nodes).values())) == {5}, 20)
+        token = lock.token
+        assert lock.detach() == OK
+        return token
+    return make
+
+
+@pytest.mark.parametrize("operation", ["extend", "expire"])
+@pytest.mark.parametrize("held, used, words", HELD_AS)
+def test_an_extension_says_the_form(nodes, client, handed, held, used, words, operation):
+    token, lock = handed(held), of(client, used)
+    before = kept(nodes)
+    assert lock.adopt(token) == OK
+    assert getattr(lock, operation)() == BUSY
+    assert lock.message == "held in another form: " + words
+    assert lock.votes.count(BUSY) >= 3 and lock.said("held in another form") >= 3
+    assert lock.state == ADOPTED and kept(nodes) == before
+    lock.free()
+    right = of(client, held)
+    assert right.adopt(token) == OK and right.extend() == OK and right.release() == OK
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("held, used, words", [one for one in HELD_AS if one[0] is not PLAIN])
+def test_a_release_says_the_form(nodes, client, handed, held, used, words):
+    token, lock = handed(held), of(client, used)
+    before = kept(nodes)
+    assert lock.adopt(token) == OK
+    assert lock.release() == BUSY and lock.message == "held in another form: " + words
+    assert lock.state == FREE and kept(nodes) == before
+
+
+def test_a_minority_that_has_another_form_is_a_leftover(nodes, client, handed):
+    token, lock = handed(SHARED), client.lock()
+    for node in nodes.nodes[:3]:
+        node.command("DEL", "r")
+    assert lock.adopt(token) == OK and lock.extend() == LOST
+    assert "nobody holds it with this token" in lock.message
+
+
+def test_a_reader_whose_lease_is_over_holds_nothing(nodes, client, handed):
+    token, lock = handed(SHARED), client.lock()
+    for node in nodes:
+        node.command("ZADD", "r", "XX", "1", "rl:" + token)
+    assert lock.adopt(token) == OK and lock.release() == LOST
+
+
+@pytest.mark.parametrize("operation", ["extend", "release"])
+def test_a_node_that_hangs_does_not_hold_the_answer_back(nodes, client, handed, operation):
+    token, lock = handed(SHARED), client.lock()
+    lock.set("node_timeout_ms", 200)
+    lock.set("outage_wait_ms", 1000)
+    nodes.nodes[4].stop()
+    assert lock.adopt(token) == OK and getattr(lock, operation)() == BUSY
+    nodes.nodes[4].cont()
