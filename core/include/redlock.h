@@ -571,12 +571,13 @@ REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
 
 /* Asks the nodes who holds the resource, for at most limit_ms (-1: without limit), for redlock_lock_held_by and the
- * message of an acquire that was refused. Of several resources it is one that a node has reported to be busy. One round
- * trip of the nodes that answer, and another one for the name, if a majority shows the same holder; what else is known
- * of the last operation stays. Allowed in every state except INVALID, also while an operation is in flight. Returns
- * REDLOCK_BUSY: it is held; a later holder than the one that was met may be named. REDLOCK_OK: a majority has no key.
- * REDLOCK_NO_QUORUM: too few nodes answered. REDLOCK_CANCELLED: a signal arrived. REDLOCK_NO_MEMORY. Any thread; the
- * handle must not be freed meanwhile. */
+ * message of an acquire that was refused. Of several resources it is one that a node has reported to be busy, of
+ * permits that of the option slot or, one after the other, the first that is held. One round trip of the nodes that
+ * answer, and another one for the name, if a majority shows the same holder; what else is known of the last operation
+ * stays. Allowed in every state except INVALID, also while an operation is in flight. Returns REDLOCK_BUSY: it is held;
+ * a later holder than the one that was met may be named. REDLOCK_OK: a majority has no key. REDLOCK_NO_QUORUM: too few
+ * nodes answered. REDLOCK_CANCELLED: a signal arrived. REDLOCK_NO_MEMORY. Any thread; the handle must not be freed
+ * meanwhile. */
 REDLOCK_API int redlock_lock_who(redlock_lock *lock, int64_t limit_ms);
 
 /* What is known of the list of this handle (enum redlock_listed); 0 before the first list. It stays until the next one.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/kinds.h"
 #include "../lock/holder.h"
 #include "../lock/operation.h"
 #include "api.h"
@@ -155,6 +156,7 @@ static void note(redlock_lock *lock, redlock_lock *look)
 int redlock_lock_who(redlock_lock *lock, int64_t limit_ms)
 {
   redlock_client *c = limit_ms < -1 || limit_ms > RLK_YEAR_MS ? NULL : rlk_enter_lock(lock);
+  struct rlk_numbers options;
   struct rlk_key *key, *one;
   redlock_lock *look;
   int status;
@@ -163,8 +165,13 @@ int redlock_lock_who(redlock_lock *lock, int64_t limit_ms)
   key = lock->key;
   key->users++;
   one = key_to_ask_for(lock);
+  options = lock->options;
   rlk_leave(c, REDLOCK_OK);
   look = one ? redlock_lock_new(c, rlk_key_resource(one), one->resource_size) : NULL;
+  if (look) { /* of permits it asks for these */
+    look->options = options;
+    look->kind = rlk_kind_of(look);
+  }
   status = look ? redlock_lock_start(look, REDLOCK_WHO | REDLOCK_AT_ONCE, limit_ms) : REDLOCK_NO_MEMORY;
   if (status == REDLOCK_OK)
     status = redlock_lock_wait(look, -1);

@@ -44,6 +44,26 @@ static int is_left_to_others(const redlock_lock *lock)
   return tally.free > 0 || tally.granted >= tally.quorum;
 }
 
+static void held_words(const redlock_lock *lock, const char *what, struct rlk_text *out)
+{
+  rlk_text_add(out, what);
+  if (!rlk_held_by_words(lock, out))
+    rlk_text_add(out, "others");
+}
+
+static void permits_words(const redlock_lock *lock, struct rlk_text *out)
+{
+  char holder[400];
+  struct rlk_text text = rlk_text_in(holder, sizeof holder);
+  if (RLK_INT(&lock->options, SLOT) >= 0)
+    held_words(lock, "its permit is held by ", out);
+  else if (rlk_held_by_words(lock, &text))
+    rlk_text_format(out, "no permit is free, one is held by %s", holder);
+  else
+    rlk_text_add(out, "no permit is free");
+  rlk_text_add(out, ": ");
+}
+
 /* The outcome of the operation, if the count of nodes does not say it. */
 static void verdict(const redlock_lock *lock, struct rlk_text *out)
 {
@@ -58,11 +78,9 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only && is_left_to_others(lock)) {
     rlk_text_add(out, "free, but others wait for it and are before this one: ");
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only && rlk_lock_slots(lock)) {
-    rlk_text_add(out, "no permit is free: ");
+    permits_words(lock, out);
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only) {
-    rlk_text_add(out, "held by ");
-    if (!rlk_held_by_words(lock, out))
-      rlk_text_add(out, "others");
+    held_words(lock, "held by ", out);
     rlk_text_add(out, ": ");
   } else if (lock->op.status == REDLOCK_NO_QUORUM || lock->op.status == REDLOCK_REFUSED_CONFIG) {
     rlk_text_add(out, "no quorum: ");

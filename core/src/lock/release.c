@@ -143,11 +143,28 @@ static int advance_remove(redlock_lock *lock, int64_t now)
   return rlk_judge_remove(&tally);
 }
 
+/* Of permits, the next one. 0: there is none. */
+static int asks_for_next_slot(redlock_lock *lock, int64_t now)
+{
+  struct rlk_slots *slots = &lock->op.probe->slots;
+  int next = slots->chosen ? slots->chosen : 1;
+  if (RLK_INT(&lock->options, SLOT) >= 0 || next >= slots->count ||
+      rlk_claim_choose(lock->op.probe, RLK_STRING(&lock->engine->net, KEY_PREFIX), next) != 0)
+    return 0;
+  lock->round.number++;
+  rlk_round_clear(lock);
+  rlk_round_ask_all(lock, -1, now);
+  return 1;
+}
+
 /* It has heard enough when a majority shows the same holder, and that one's name has come. */
 static int advance_who(redlock_lock *lock, int64_t now)
 {
-  int is_named = !lock->holder || !lock->holder->awaited;
-  return is_named && rlk_holder_is_seen(lock) ? REDLOCK_BUSY : advance_inspect(lock, now);
+  int is_named = !lock->holder || !lock->holder->awaited, status;
+  if (is_named && rlk_holder_is_seen(lock))
+    return REDLOCK_BUSY;
+  status = advance_inspect(lock, now);
+  return status == REDLOCK_OK && asks_for_next_slot(lock, now) ? advance_who(lock, now) : status;
 }
 
 int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
@@ -174,7 +191,7 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
     rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
     return REDLOCK_INVALID;
   }
-  status = rlk_claim_pin(lock, call->verb == &rlk_remove, &lock->op.probe);
+  status = rlk_claim_pin(lock, call->verb != &rlk_inspect, &lock->op.probe);
   if (status != REDLOCK_OK)
     return status;
   rlk_flight_begin(lock, call->verb);

@@ -88,6 +88,23 @@ def test_who_names_the_holder_of_one_of_several_resources(held, client):
     assert of(lock) == ME
 
 
+@pytest.mark.parametrize("slots, wanted, name", [([0, 1], -1, "worker-0"), ([1], -1, "worker-1"), ([0, 1], 1, "worker-1"),
+                                                 ([0], 1, None)])
+def test_who_names_the_holder_of_a_permit(nodes, make_client, slots, wanted, name):
+    """Of the slot that is wanted, or of any."""
+    for slot in slots:
+        owner = make_client(nodes.urls, client_name="worker-%d" % slot, **LONG).lock(permits=2, slot=slot)
+        assert owner.acquire(20000) == OK
+        held_everywhere(owner)
+    lock = make_client(nodes.urls, **LONG).lock(permits=2, slot=wanted)
+    refused = lock.acquire(0) == BUSY if len(slots) == 2 else None
+    assert lock.who() == (BUSY if name else OK)
+    assert (lock.held_by or {}).get("client_name") == name
+    if refused:
+        words = "its permit is held by " if wanted == 1 else "no permit is free, one is held by "
+        assert lock.message.startswith(words + name + " (pid "), lock.message
+
+
 def test_who_works_during_a_wait(nodes, held, client):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
