@@ -53,7 +53,8 @@ static void a_connection_fails(void **state)
     int error;
     enum rlk_why why;
   } cases[] = {{ECONNREFUSED, RLK_WHY_REFUSED},     {ENOENT, RLK_WHY_NO_SOCKET}, {ETIMEDOUT, RLK_WHY_CONNECT_TIMEOUT},
-               {EHOSTUNREACH, RLK_WHY_UNREACHABLE}, {ECONNRESET, RLK_WHY_RESET}, {EMFILE, RLK_WHY_SYSTEM}};
+               {EHOSTUNREACH, RLK_WHY_UNREACHABLE}, {ECONNRESET, RLK_WHY_RESET}, {EMFILE, RLK_WHY_SYSTEM},
+               {EACCES, RLK_WHY_SOCKET_DENIED}};
   static struct rlk_link_ops failing;
   failing = links;
   failing.open = open_fails;
@@ -61,6 +62,7 @@ static void a_connection_fails(void **state)
     begin_again(state);
     node.line->link.ops = &failing;
     open_error = cases[i].error;
+    node.url.is_unix = open_error == ENOENT || open_error == EACCES;
     rlk_node_connect(&node, world.now_ns);
     expect_why(cases[i].why);
   }

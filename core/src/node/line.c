@@ -46,6 +46,8 @@ enum rlk_why rlk_line_reason(const struct rlk_line *l, int error, struct rlk_rea
     return why->why;
   if (error != RLK_LINE_ENDED)
     rlk_error_words(error, system);
+  if (error == EACCES && l->node->url.is_unix)
+    return rlk_because(why, RLK_WHY_SOCKET_DENIED, NULL);
   if (has_ended && may_expect_tls(l))
     return rlk_because(why, RLK_WHY_MAY_EXPECT_TLS, system);
   return rlk_because_of(why, reason_of(error), system);

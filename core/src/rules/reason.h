@@ -36,6 +36,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "No process listens at the address.")                                                                              \
   X(NO_SOCKET, "no-socket", BY_ITSELF, "no such file or directory",                                                    \
     "start the server, or correct the path of its socket", "There is no socket with the path of a unix:// URL.")       \
+  X(SOCKET_DENIED, "socket-denied", BY_ITSELF, "permission denied on the socket",                                      \
+    "give this program's user the rights to the socket (unixsocketperm of the server, its group) and to its folder",   \
+    "The user of this program may not open the socket of a unix:// URL.")                                              \
   X(CONNECT_TIMEOUT, "connect-timeout", BY_ITSELF, "connecting timed out", RLK_SEE_NETWORK,                            \
     "The server did not accept the connection within connect_timeout_ms.")                                             \
   X(SETUP_TIMEOUT, "setup-timeout", BY_ITSELF, "no reply to the session set-up in time", RLK_SEE_NETWORK,              \

@@ -88,8 +88,8 @@ def test_who_names_the_holder_of_one_of_several_resources(held, client):
     assert of(lock) == ME
 
 
-@pytest.mark.parametrize("slots, wanted, name", [([0, 1], -1, "worker-0"), ([1], -1, "worker-1"), ([0, 1], 1, "worker-1"),
-                                                 ([0], 1, None)])
+@pytest.mark.parametrize("slots, wanted, name", [([0, 1], -1, "worker-0"), ([1], -1, "worker-1"),
+                                                 ([0, 1], 1, "worker-1"), ([0], 1, None)])
 def test_who_names_the_holder_of_a_permit(nodes, make_client, slots, wanted, name):
     """Of the slot that is wanted, or of any."""
     for slot in slots:
