@@ -243,21 +243,6 @@ static struct rlk_request probe_of(const redlock_lock *lock, const struct rlk_as
   return (struct rlk_request){.ask = ask, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now};
 }
 
-size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count)
-{
-  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + RLK_SLOT_NAME_SIZE + key->resource_size + 32);
-}
-
-void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
-{
-  const char *prefix = RLK_STRING(out->line->node->net, KEY_PREFIX);
-  for (int i = 1; i < count; i++) {
-    char name[RLK_SLOT_NAME_SIZE];
-    rlk_slot_name(name, i);
-    rlk_bulk_name(&out->line->out, prefix, name, rlk_key_resource(key), key->resource_size);
-  }
-}
-
 int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *key, int slots)
 {
   if (rlk_out_begin(out, l, key->all_size + rlk_slots_room(l->node->net, key, slots) + 64) != 0)

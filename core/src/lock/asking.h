@@ -32,9 +32,6 @@ static inline void rlk_put_token(struct rlk_out *out, const struct rlk_claim *cl
 /* One script for several locks. */
 int rlk_put_extensions(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *const *claims, int count,
                        int64_t ttl_ms);
-/* The keys of the slots of a resource behind the first, which is its own. */
-void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count);
-size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count);
 /* slots: of them all, or 0. */
 int rlk_put_del(struct rlk_out *out, struct rlk_line *line, const struct rlk_key *key, int slots);
 

@@ -203,6 +203,21 @@ void rlk_claims_client(const struct rlk_engine *e, char *out)
   *put_digits(out, e->token_client, RLK_TOKEN_CLIENT_DIGITS) = 0;
 }
 
+size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count)
+{
+  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + RLK_SLOT_NAME_SIZE + key->resource_size + 32);
+}
+
+void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
+{
+  const char *prefix = RLK_STRING(out->line->node->net, KEY_PREFIX);
+  for (int i = 1; i < count; i++) {
+    char name[RLK_SLOT_NAME_SIZE];
+    rlk_slot_name(name, i);
+    rlk_bulk_name(&out->line->out, prefix, name, rlk_key_resource(key), key->resource_size);
+  }
+}
+
 void rlk_claim_mark(struct rlk_claim *claim)
 {
   char *mark = claim->token + RLK_TOKEN_SIZE - RLK_TOKEN_MARK_SIZE;

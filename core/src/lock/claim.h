@@ -19,7 +19,9 @@ enum {
 
 struct rlk_engine;
 struct rlk_kind;
+struct rlk_net;
 struct rlk_node;
+struct rlk_out;
 
 /* The names of a resource's queue, as bulk strings one behind the other: the key itself, the queue from queue on,
  * the promises from promises on, and from channels on the prefix of the channels of clients. */
@@ -156,6 +158,9 @@ static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim 
 enum { RLK_SLOT_NAME_SIZE = 32, RLK_PREFIX_SIZE_MAX = 256 };
 /* What stands before the resource in the key of a slot above 0; slot 0 has the key of the resource. */
 void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot);
+/* The keys of the slots of a resource behind the first, which is its own. */
+void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count);
+size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count);
 /* The token of a permit ends with "p" and two digits of how many there are, less one: others see it on the nodes. */
 void rlk_claim_mark(struct rlk_claim *claim);
 /* How many permits there are by a token of one; 0: it is that of another lock; -1: it is none of this library. */
