@@ -111,7 +111,8 @@ enum redlock_operation {
   REDLOCK_INSPECT = 4, /* arg: 0; asks every node who holds the lock: OK if a majority has no key, BUSY if not */
   REDLOCK_EXPIRE = 5,  /* arg: ttl_ms as in redlock_lock_expire */
   REDLOCK_REMOVE = 6,  /* arg: 0; as redlock_lock_remove */
-  REDLOCK_WHO = 7,     /* arg: a limit in ms, -1 for none; an inspect that ends when a majority shows one holder */
+  REDLOCK_WHO = 7,     /* arg: a limit in ms, -1 for none; an inspect that ends when a majority shows one holder. After
+                          a refusal (BUSY) that stays the result, and its message names the holder */
   REDLOCK_LIST = 8     /* arg: a limit in ms, -1 for none; as redlock_lock_list */
 };
 

@@ -70,7 +70,8 @@ struct rlk_verb {
   enum redlock_operation kind;
   const char *name;
   int takes_a_lease;
-  int asks_everybody; /* an operation in its own right, whatever the state of the handle: all nodes are awaited */
+  int asks_everybody;  /* an operation in its own right, whatever the state of the handle: all nodes are awaited */
+  int leaves_refusals; /* the result of an operation that was refused stays */
   int (*begin)(redlock_lock *lock, const struct rlk_call *call, int64_t now_ns); /* may refuse: then it never flies */
   int (*ask)(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);         /* of a round: 0, or -1 */
   int (*advance)(redlock_lock *lock, int64_t now_ns);                            /* there are new answers */
@@ -132,6 +133,14 @@ struct rlk_attempt {
   int quarantine_is_told, refusal_is_told; /* as events, once in a wait */
 };
 
+/* A refusal that stays as it was while it is asked who holds the lock (release.c). */
+struct rlk_refused {
+  const struct rlk_verb *verb;
+  enum redlock_state state_before;
+  struct rlk_node_answer *node_answers;
+  uint8_t votes[];
+};
+
 struct redlock_lock {
   struct rlk_engine *engine;     /* its client is counted: valid until the lock is freed */
   redlock_lock *next, *previous; /* in engine->locks */
@@ -156,6 +165,7 @@ struct redlock_lock {
   struct rlk_wait *wait;                /* its own: what the floor above knows while it waits */
   struct rlk_holder *holder;            /* the holder, if it was asked for; else NULL */
   struct rlk_listing *listing;          /* the locks that it has listed; else NULL */
+  struct rlk_refused *refused;          /* NULL: there is none, or nobody asks */
   struct rlk_node_answer *node_answers; /* per node */
   uint8_t votes[];                      /* enum rlk_vote per node */
 };

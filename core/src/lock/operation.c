@@ -167,7 +167,8 @@ int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t
   status = check(lock, &call);
   if (status != REDLOCK_OK)
     return status;
-  rlk_lock_refuse(lock, NULL);
+  if (!call.verb->leaves_refusals)
+    rlk_lock_refuse(lock, NULL);
   if (!call.verb->takes_a_lease && !rlk_depth_is_inner(call.verb))
     default_terms(lock);
   status = call.verb->begin(lock, &call, now);

@@ -1,4 +1,7 @@
 /* Releasing, inspecting and removing: one round each. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "../base/mutant.h"
 #include "asking.h"
 #include "cleanup.h"
@@ -183,17 +186,79 @@ int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
   return status;
 }
 
+/* ---- who holds the lock that was refused ---- */
+
+static int put_refusal_aside(redlock_lock *lock)
+{
+  size_t nodes = (size_t)lock->engine->net.node_count;
+  struct rlk_node_answer *answers = calloc(nodes, sizeof *answers);
+  struct rlk_refused *refused = malloc(sizeof *refused + nodes);
+  if (!answers || !refused) {
+    free(answers);
+    free(refused);
+    return REDLOCK_NO_MEMORY;
+  }
+  refused->verb = lock->op.verb;
+  refused->state_before = lock->op.state_before;
+  refused->node_answers = lock->node_answers;
+  memcpy(refused->votes, lock->votes, nodes);
+  lock->refused = refused;
+  lock->node_answers = answers;
+  return REDLOCK_OK;
+}
+
+/* It names the holder now. */
+static void put_refusal_back(redlock_lock *lock)
+{
+  struct rlk_refused *refused = lock->refused;
+  if (!refused)
+    return;
+  if (lock->op.status != REDLOCK_BUSY)
+    rlk_holder_drop(lock);
+  else if (lock->holder)
+    lock->holder->is_found = 1;
+  rlk_round_clear(lock);
+  free(lock->node_answers);
+  lock->node_answers = refused->node_answers;
+  lock->op.verb = refused->verb;
+  lock->op.kind = refused->verb->kind;
+  lock->op.state_before = refused->state_before;
+  memcpy(lock->votes, refused->votes, (size_t)lock->engine->net.node_count);
+  free(refused);
+  lock->refused = NULL;
+  lock->op.status = REDLOCK_BUSY;
+}
+
+/* Of several resources the one that a node has reported to be busy. */
+static int ask_for_busy_one(redlock_lock *lock)
+{
+  struct rlk_key *one = NULL;
+  for (int i = 0; lock->key->count > 1 && !one && i < lock->engine->net.node_count; i++)
+    if (lock->votes[i] == RLK_BUSY)
+      one = rlk_key_alone(lock->key, lock->node_answers[i].part);
+  if (one) {
+    one->users++;
+    rlk_key_drop(lock->op.probe->key);
+    lock->op.probe->key = one;
+  }
+  return lock->op.status == REDLOCK_BUSY && lock->op.kind != REDLOCK_INSPECT ? put_refusal_aside(lock) : REDLOCK_OK;
+}
+
 /* The claim carries the answers; its token is never sent. */
 static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int status;
-  if (call->verb->kind == REDLOCK_INSPECT && lock->key->count > 1) {
+  if (call->verb == &rlk_inspect && lock->key->count > 1) {
     rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
     return REDLOCK_INVALID;
   }
   status = rlk_claim_pin(lock, call->verb != &rlk_inspect, &lock->op.probe);
-  if (status != REDLOCK_OK)
+  if (status == REDLOCK_OK && call->verb == &rlk_who)
+    status = ask_for_busy_one(lock);
+  if (status != REDLOCK_OK) {
+    rlk_claim_let_go(lock->engine, &lock->op.probe);
     return status;
+  }
   rlk_flight_begin(lock, call->verb);
   if (call->verb == &rlk_who && call->arg >= 0)
     lock->op.deadline_ns = now + call->arg * RLK_NS_PER_MS;
@@ -205,7 +270,12 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
 #define PROBES .asks_everybody = 1, .begin = begin_probe, .timer = rlk_release_timer
 const struct rlk_verb rlk_inspect = {
     .kind = REDLOCK_INSPECT, .name = "inspect", .ask = rlk_ask_inspect, .advance = advance_inspect, PROBES};
-const struct rlk_verb rlk_who = {
-    .kind = REDLOCK_INSPECT, .name = "who", .ask = rlk_ask_inspect, .advance = advance_who, PROBES};
+const struct rlk_verb rlk_who = {.kind = REDLOCK_INSPECT,
+                                 .name = "who",
+                                 .leaves_refusals = 1,
+                                 .ask = rlk_ask_inspect,
+                                 .advance = advance_who,
+                                 .ended = put_refusal_back,
+                                 PROBES};
 const struct rlk_verb rlk_remove = {
     .kind = REDLOCK_REMOVE, .name = "remove", .ask = rlk_ask_remove, .advance = advance_remove, PROBES};

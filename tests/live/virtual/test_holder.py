@@ -105,6 +105,23 @@ def test_who_names_the_holder_of_a_permit(nodes, make_client, slots, wanted, nam
         assert lock.message.startswith(words + name + " (pid "), lock.message
 
 
+@pytest.mark.parametrize("resources", [["r"], ["a", "r"]])
+def test_who_as_an_operation_leaves_the_refusal(held, client, resources):
+    lock = client.lock(*resources)
+    assert lock.acquire(0) == BUSY
+    spin(client, lambda: PENDING not in lock.votes)
+    before = [lock.status, lock.attempts, lock.votes]
+    for _ in range(2):
+        assert lock.start(rl.Operation.WHO, 5000) == OK and finish(lock) == BUSY
+        assert of(lock) == ME
+        assert lock.message.startswith("held by worker-7 (pid %d on %s) for " % (os.getpid(), HOST)), lock.message
+        assert [lock.status, lock.attempts, lock.votes] == before
+    assert held.release() == OK
+    assert lock.start(rl.Operation.WHO, 5000) == OK and finish(lock) == BUSY
+    assert lock.held_by is None and lock.message.startswith("held by others: ")
+    assert lock.acquire(20000) == OK
+
+
 def test_who_works_during_a_wait(nodes, held, client):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
