@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, NoReturn, Optional, Sequence, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -424,17 +424,6 @@ class LockBase(LockSurface):
                 words = f"another {self._sharer} of this process holds {self._resource!r}"
         failure: RedlockError = hold._error(lib.REDLOCK_BUSY, words)
         return failure
-
-    def _probes(self, failure: RedlockError) -> Iterator[tuple[Any, int]]:
-        """What to ask who holds it, of several resources for one after the other until one is known, and for how many
-        milliseconds."""
-        until_ms = now_ms() + HOLDER_LIMIT_MS
-        for name in self._resource if isinstance(self._resource, tuple) else (self._resource,):
-            left_ms = until_ms - now_ms()
-            if isinstance(failure, Busy) and failure.held_by is None and left_ms > 0 and self._client._is_open:
-                probe = self._client._probe(name)
-                yield probe, left_ms
-                failure.held_by = probe._held_by_of(probe._handle)
 
     def _waits_for_itself(self, owner: Any) -> bool:
         return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])

@@ -13,7 +13,7 @@ from ._base import Report
 from ._binding import Binding, call_in, need_loop, running_loop
 from ._errors import RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase, note_loss
-from ._lock import WARN_AFTER_MS, LockBase, calling_frame, key_of
+from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Resources, Seconds
 
@@ -352,9 +352,9 @@ class Lock(LockBase):
 
     async def _refusal(self, hold: Any, status: int) -> RedlockError:
         """Why a block is not entered."""
+        if status == BUSY and self._client._is_open:
+            await self._client._run(hold, WHO, HOLDER_LIMIT_MS)
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        for probe, limit_ms in self._probes(failure):
-            await self._client._run(probe, WHO, limit_ms)
         return failure
 
     def _is_over(self, owner: Any) -> bool:

@@ -222,9 +222,9 @@ class Lock(LockBase):
         """Why a block is not entered."""
         if status == BUSY and self._client._greenlets is None:
             hold._who_of(hold._handle, HOLDER_LIMIT_MS)
+        elif status == BUSY and self._client._is_open:
+            self._client._drive(self._client, hold._handle, WHO, HOLDER_LIMIT_MS)
         failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        for probe, limit_ms in self._probes(failure) if self._client._greenlets is not None else ():
-            self._client._drive(self._client, probe._handle, WHO, limit_ms)
         return failure
 
 

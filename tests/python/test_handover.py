@@ -83,3 +83,18 @@ def test_status_of_split_votes_is_split(client, nodes):
         node.set("r", "two", px=30000)
     report = client.status("r")
     assert report.verdict == "split" and report.token is None
+
+
+def test_a_token_of_another_kind_says_which(client, other, nodes):
+    """It is not gone: the lock stays, and the error says what to give."""
+    token = take(client, "r", shared=True, ttl=20).detach()
+    adopted = other.adopt("r", token)
+    with pytest.raises(libredlock.Busy, match="^held in another form: shared; give shared$"):
+        adopted.extend()
+    assert adopted.locked()
+    with pytest.raises(libredlock.Busy, match="^held in another form: shared; give shared$"):
+        adopted.release()
+    reader = other.adopt("r", token, shared=True)
+    reader.extend()
+    reader.release()
+    nodes.no_keys()
