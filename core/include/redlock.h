@@ -460,13 +460,14 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_expire(redlock_lock *lock, int64_t tt
 REDLOCK_API REDLOCK_CHECK int redlock_lock_remove(redlock_lock *lock);
 
 /* Lists the locks that the nodes have, for people: the resource of this handle is a pattern as SCAN has it
- * ("orders:*"), or a name, with a backslash before each of *?[\, which is looked at whether anybody holds it or not
- * (with the option permits each of its slots, or the one of the option slot). For a pattern each node is asked for all
- * of its keys, up to 25,000 a second (the user needs +scan); other keys than those of this library's locks and names of
- * more than 2,000 bytes are left out. Then the nodes are asked who holds these and who waits. Allowed in every state
- * except INVALID. Returns REDLOCK_OK: the list is whole, whatever redlock_lock_listed says of more. REDLOCK_NO_QUORUM,
- * REDLOCK_REFUSED_CONFIG: too few nodes told all, so a lock may be missing; redlock_lock_vote is OK for those that did.
- * REDLOCK_TIMED_OUT: limit_ms (-1: none) was over. In all of these cases there are rows. */
+ * ("orders:*"), or a name, in which a backslash stands before each *, ?, [ and backslash: that is looked at whether
+ * anybody holds it or not (with the option permits each of its slots, or the one of the option slot). For a pattern
+ * each node is asked for all of its keys, up to 25,000 a second (the user needs +scan); other keys than those of this
+ * library's locks and names of more than 2,000 bytes are left out. Then the nodes are asked who holds these and who
+ * waits. Allowed in every state except INVALID. Returns REDLOCK_OK: the list is whole, whatever redlock_lock_listed
+ * says of more. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes told all, so a lock may be missing;
+ * redlock_lock_vote is OK for those that did. REDLOCK_TIMED_OUT: limit_ms (-1: none) was over. In all of these cases
+ * there are rows. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_list(redlock_lock *lock, int64_t limit_ms);
 
 /* Waits until every reply to the last operation has arrived, and every node that was still connecting has been asked
