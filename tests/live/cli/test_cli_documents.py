@@ -153,7 +153,8 @@ def test_kinds_md_locks_from_the_shell_as_shown(type_in, three, tmp_path):
 
 
 def test_locks_that_are_hashes_work_as_shown(type_in, nodes, three, tmp_path):
-    (tmp_path / "import.sh").write_text(f"#!/bin/sh\nuntil redis-cli -p {nodes[0].port} type import | grep hash; do sleep 0.01; done\n")
+    look = f"redis-cli -p {nodes[0].port} type import"
+    (tmp_path / "import.sh").write_text(f"#!/bin/sh\nuntil {look} | grep hash; do sleep 0.01; done\n")
     (tmp_path / "import.sh").chmod(0o755)
     assert type_in(typed("docs/kinds.md", "Hash")).endswith("hash\n")
     nodes.bootstrap(nodes=nodes[:1])
