@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #define ENTRY "v1 1 sim libredlock"
+#define PROGRAMS "libredlock:c:programs"
 static const char prefix[] = "libredlock:c:";
 
 enum { PREFIX_SIZE = sizeof prefix - 1, NUMBER_SIZE = 12 };
@@ -34,6 +35,21 @@ void holder_set(struct request *request)
   if (!is_known(request))
     memcpy(node->entries[node->entry_count++ % ENTRIES_MAX], request->arguments[1].bytes + PREFIX_SIZE, NUMBER_SIZE);
   server_reply(request, "+OK\r\n");
+}
+
+int holder_is_programs(const struct request *request)
+{
+  return request->count > 3 && server_is_text(&request->arguments[3], PROGRAMS, sizeof PROGRAMS - 1);
+}
+
+/* Nothing reads it here: what it leaves behind is tested on real servers. */
+void holder_programs(struct request *request)
+{
+  if (request->count != 6 || server_number(request, 2) != 1) {
+    world_violation(request->world, "a program that is not told by one key, a field and a value");
+    return;
+  }
+  server_reply(request, ":1\r\n");
 }
 
 void holder_reply(struct request *request)

@@ -291,6 +291,10 @@ void script_eval(struct request *request)
 {
   int by_sha = is(request, 0, "EVALSHA");
   const struct argument *name = &request->arguments[1];
+  if (holder_is_programs(request)) {
+    holder_programs(request);
+    return;
+  }
   int index = by_sha ? script_by_sha(request, name) : script_by_text(request, name);
   if (index < 0) {
     server_reply(request, "-NOSCRIPT No matching script. Please use EVAL.\r\n");

@@ -96,6 +96,8 @@ void marker_time(struct request *request);
 
 int holder_is_entry(const struct request *request, int index);
 void holder_set(struct request *request);
+int holder_is_programs(const struct request *request); /* the script that tells which program it is */
+void holder_programs(struct request *request);
 void holder_reply(struct request *request);
 
 #endif

@@ -28,6 +28,7 @@ struct rlk_peer {
   int64_t queue_again_ns;              /* until then waiters do not queue there: it denies a command of the queue */
   int queue_works;                     /* a lock was handed over there, and that was not denied since */
   int queue_refused;                   /* the server forbids the queue (already reported) */
+  int64_t program_again_ns;            /* then it is told again which program this is */
   int holder_refused;                  /* the same for the entries of holders */
 };
 

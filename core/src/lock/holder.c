@@ -6,6 +6,7 @@
 #include "asking.h"
 #include "form.h"
 #include "kind.h"
+#include "programs.h"
 
 #define MS RLK_NS_PER_MS
 #define FRESH_MS 30000 /* an entry is written again when less than a TTL and this is left of it */
@@ -34,7 +35,7 @@ void rlk_holder_init(struct rlk_engine *e)
   rlk_text_add(&out, " ");
   rlk_text_add(&out, RLK_STRING(&e->net, CLIENT_NAME));
   for (int i = 0; i < e->net.node_count; i++)
-    e->net.nodes[i].entry_until_ns = 0;
+    e->net.nodes[i].entry_until_ns = e->peers[i].program_again_ns = 0;
 }
 
 static void entry_key(const struct rlk_net *net, const char *client, char *out, size_t size)
@@ -60,6 +61,7 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
   rlk_claims_client(e, client);
   entry_key(n->net, client, key, sizeof key);
   rlk_out_words(n->line, 5, words, (struct rlk_request){.ask = &rlk_row_show, .sent_ns = now});
+  rlk_programs_publish(n, now);
 }
 
 /* ---- the replies about holders ---- */
