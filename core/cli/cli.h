@@ -303,6 +303,11 @@ json_t *addresses_examine(struct session *session); /* for each node an object t
 bool addresses_differ(const json_t *node);
 void addresses_print(FILE *out, const json_t *node);
 
+/* programs.c: which programs use the nodes, as they have told these */
+extern const struct flag programs_flag;
+json_t *programs_examine(struct session *session, const json_t *nodes); /* those of a description; json_decref it */
+void programs_print(FILE *out, const json_t *programs);                 /* who has another list, and with the flag all */
+
 /* kinds.c: the rights that kinds of lock need beyond those of a plain one */
 extern const struct flag kinds_flag;
 bool kinds_are_given(void);

@@ -371,6 +371,7 @@ static char *table_of(const json_t *report, const struct args *args)
   json_array_foreach(nodes, i, node)
     print_node(&table, node);
   print_line(table.out, report);
+  programs_print(table.out, json_object_get(report, "programs"));
   print_verdict(table.out, report, (int)json_array_size(nodes));
   return fclose(table.out) == 0 ? must(text) : must(NULL);
 }
@@ -458,16 +459,17 @@ static int doctor(struct session *session)
 {
   int code = 0, failed;
   int64_t probed_ms = -PROBE_EVERY_MS;
-  json_t *kinds = NULL, *addresses = NULL;
+  json_t *kinds = NULL, *addresses = NULL, *programs = NULL;
   char *last = NULL;
   do {
     int64_t begun_ms = now_ms();
-    bool writes = !writes_nothing && begun_ms >= probed_ms + PROBE_EVERY_MS;
-    probed_ms = writes ? begun_ms : probed_ms;
+    bool is_due = begun_ms >= probed_ms + PROBE_EVERY_MS, writes = is_due && !writes_nothing;
+    probed_ms = is_due ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
     if (report == NULL) {
       json_decref(addresses);
       json_decref(kinds);
+      json_decref(programs);
       free(last);
       return code;
     }
@@ -478,6 +480,11 @@ static int doctor(struct session *session)
     add_rights(session, report, kinds);
     addresses = addresses != NULL ? addresses : addresses_examine(session);
     add_addresses(report, addresses);
+    if (is_due) {
+      json_decref(programs);
+      programs = programs_examine(session, json_object_get(report, "nodes"));
+    }
+    json_object_set(report, "programs", programs);
     code = session->args->metrics ? 0 : verdict(report); /* metrics say themselves what they have found */
     failed = print(session, report, &last);
     json_decref(report);
@@ -486,6 +493,7 @@ static int doctor(struct session *session)
   } while (watches && !failed && session->caught == 0);
   json_decref(addresses);
   json_decref(kinds);
+  json_decref(programs);
   free(last);
   return failed ? failed : code;
 }
@@ -514,7 +522,7 @@ const struct command doctor_command = {
         "--metrics 0 if they were printed.",
     .also = "ttl_ms drift_factor guard max_ttl_ms",
     DEFAULTS({"connect_timeout_ms", "1000"}, {"holder_info", "false"}),
-    FLAGS(&watch_flag, &no_write_flag, &kinds_flag, &details_flag, &metrics_flag),
+    FLAGS(&watch_flag, &no_write_flag, &kinds_flag, &programs_flag, &details_flag, &metrics_flag),
     .only_looks = true,
     .check = check,
     .run = doctor};

@@ -1,0 +1,109 @@
+"""redlock doctor: which programs use the nodes, and which of them have another list."""
+import json
+import socket
+
+import pytest
+
+
+KEY = "libredlock:c:programs"
+HOST = socket.gethostname()
+PATIENT = ("--connect-timeout", "20s")
+
+
+def clock_s(node):
+    return int(node.command("TIME")[0])
+
+
+def nonce(node):
+    return node.command("GET", "libredlock:m").decode().split()[5]
+
+
+@pytest.fixture
+def lists(redlock, make_cluster):
+    """Four nodes; the command with some of them, as a program of that name."""
+    cluster = make_cluster(4, bootstrapped=False)
+
+    def use(name, servers):
+        redlock.env.update(REDLOCK_NODES=",".join(server.url for server in servers), REDLOCK_CLIENT_NAME=name,
+                           REDLOCK_GUARD="marker")
+        return redlock
+
+    def run(name, servers):
+        assert use(name, servers)("bootstrap", "--yes").returncode == 0
+        done = use(name, servers)("run", *PATIENT, "job", "--", "true")
+        assert done.returncode == 0, done.stderr
+
+    use.nodes, use.run = cluster.nodes, run
+    return use
+
+
+def differing(done):
+    assert done.returncode == 0, done.stdout
+    return [line for line in done.stdout.splitlines() if "another list" in line]
+
+
+def test_two_lists_that_overlap_are_named(lists):
+    a, b, c, d = lists.nodes
+    lists.run("old", [a, b, c])
+    lists.run("new", [b, c, d])
+    assert differing(lists("new", [b, c, d])("doctor", *PATIENT)) == [
+        f"old on {HOST} (seen now) has another list of nodes: with {a.name}, without {d.name}"]
+    assert differing(lists("old", [a, b, c])("doctor", *PATIENT)) == [
+        f"new on {HOST} (seen now) has another list of nodes: with {d.name}, without {a.name}"]
+
+
+def test_the_same_list_is_no_finding_by_names_or_addresses(lists):
+    a, b, c, _ = lists.nodes
+    lists.run("one", [a, b, c])
+    by_name = [server.url.replace("127.0.0.1", "localhost") for server in (c, a, b)]
+    redlock = lists("two", [a, b, c])
+    redlock.env["REDLOCK_NODES"] = ",".join(by_name)
+    assert redlock("run", *PATIENT, "job", "--", "true").returncode == 0
+    assert differing(redlock("doctor", *PATIENT)) == []
+    report = json.loads(redlock("doctor", *PATIENT, "--json").stdout)
+    assert sorted(program["program"] for program in report["programs"]) == ["one", "two"]
+
+
+@pytest.mark.parametrize("theirs", ["localhost:1", "127.0.0.1:1"])
+def test_a_node_that_is_down_is_no_finding(redlock, nodes, theirs):
+    """... neither for a program that has not reached one, nor for doctor."""
+    pairs = [f"{nonce(node)} {node.name}" for node in nodes.nodes[:4]]
+    nodes[0].command("HSET", KEY, "0123456789abcdef web-3 worker",
+                     f"v1 {clock_s(nodes[0])} 7 0.1.0 30000 {' '.join(pairs)} - {theirs}")
+    done = redlock("doctor", *PATIENT)
+    assert "another list" not in done.stdout
+    nodes[4].kill()
+    assert "another list" not in redlock("doctor", *PATIENT).stdout
+
+
+def test_a_node_replaced_under_its_name_is_no_finding(redlock, nodes):
+    pairs = [f"{nonce(node)} {node.name}" for node in nodes.nodes[:4]]
+    nodes[0].command("HSET", KEY, "0123456789abcdef web-3 worker",
+                     f"v1 {clock_s(nodes[0])} 7 0.1.0 30000 {' '.join(pairs)} 00000000ffffffff {nodes[4].name}")
+    assert "another list" not in redlock("doctor", *PATIENT).stdout
+
+
+def test_the_table_shows_who_has_which_number(redlock, nodes):
+    pairs = " ".join(f"{nonce(node)} {node.name}" for node in nodes)
+    nodes[0].command("HSET", KEY, "0123456789abcdef web-3 worker",
+                     f"v1 {clock_s(nodes[0]) - 300} 7 0.1.0 45000 {pairs}")
+    lines = redlock("doctor", *PATIENT, "--programs").stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith("web-3")]
+    assert line.split()[:4] == ["web-3", "worker", "0.1.0", "45s"] and "5 min ago" in line
+    assert all(node.name in line for node in nodes)
+    assert not any(line.startswith("web-3") for line in redlock("doctor", *PATIENT).stdout.splitlines())
+
+
+def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
+    now_s = clock_s(nodes[0])
+    good = f"v1 {now_s} 7 0.1.0 45000 0123456789abcdef a:1"
+    for field, value in [(b"\xff\x00 \x1b[2J x", good), ("d h p", f"v2 {now_s}"), ("d h p", b"\x00" * 9000000),
+                         ("d", good), ("d h p2", good[:-4] + "zzzz"), ("", "")]:
+        nodes[0].command("HSET", KEY, field, value)
+    for at in range(0, 100000, 5000):
+        nodes[1].command("HSET", KEY, *(word for i in range(at, at + 5000) for word in (f"d h{i} p", good)))
+    nodes[2].command("SET", KEY, "by hand")
+    done = redlock("doctor", *PATIENT, "--programs")
+    assert (done.returncode, done.stderr) == (0, "") and "\x1b" not in done.stdout and "p2" not in done.stdout
+    assert len(done.stdout.splitlines()) < 1100
+    assert "programs have another list of nodes; --programs shows all" in redlock("doctor", *PATIENT).stdout
