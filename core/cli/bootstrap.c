@@ -46,6 +46,29 @@ static enum subject subject_of(redlock_client *client, int node, int64_t max_ttl
   return told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS) < max_ttl_ms ? RAISED : LOWERED;
 }
 
+/* The programs that may be the reason to answer no. */
+static void name_programs(redlock_client *client, const struct args *args, enum subject subject, int64_t max_ttl_ms)
+{
+  struct session session = {.args = args, .client = client, .client_fd = -1, .signal_fd = -1};
+  if (subject != RAISED && subject != LOWERED && subject != STOPPED)
+    return;
+  json_t *nodes = must(json_array());
+  for (int i = 0; i < redlock_client_node_count(client); i++) {
+    bool answers = told(client, i, REDLOCK_BOOTSTRAP_FOUND) != REDLOCK_FOUND_NOTHING;
+    char *name = node_name(client, i);
+    json_array_append_new(nodes, must(json_pack("{s:s,s:s}", "node", name, "state", answers ? "ready" : "down")));
+    free(name);
+  }
+  json_t *programs = programs_examine(&session, nodes);
+  programs_say(programs,
+               subject == LOWERED  ? 0
+               : subject == RAISED ? max_ttl_ms
+                                   : INT64_MAX,
+               subject == LOWERED ? max_ttl_ms : INT64_MAX);
+  json_decref(programs);
+  json_decref(nodes);
+}
+
 /* Leases of the former number are over when it has not been used for as long as it says. */
 static void ask_about(enum subject subject, int64_t max_ttl_ms, int64_t former_ms)
 {
@@ -63,11 +86,15 @@ static void ask_about(enum subject subject, int64_t max_ttl_ms, int64_t former_m
 }
 
 /* Names the findings: "a is quarantined for another 21 s, b is new or has lost its keys: is no lock live?" */
-static void ask(redlock_client *client, int64_t max_ttl_ms)
+static void ask(redlock_client *client, const struct args *args, int64_t max_ttl_ms)
 {
   enum subject subject = LIVE;
   int64_t former_ms = 0;
   int named = 0;
+  for (int i = 0; i < redlock_client_node_count(client); i++)
+    if (is_planned(client, i))
+      subject = subject_of(client, i, max_ttl_ms);
+  name_programs(client, args, subject, max_ttl_ms);
   for (int i = 0; i < redlock_client_node_count(client); i++) {
     int64_t number_ms = told(client, i, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
     if (!is_planned(client, i))
@@ -76,7 +103,6 @@ static void ask(redlock_client *client, int64_t max_ttl_ms)
     fprintf(stderr, "%s%s %s", named++ ? ", " : "", name, words);
     free(name);
     free(words);
-    subject = subject_of(client, i, max_ttl_ms);
     former_ms = number_ms > former_ms ? number_ms : former_ms;
   }
   ask_about(subject, max_ttl_ms, former_ms);
@@ -85,10 +111,10 @@ static void ask(redlock_client *client, int64_t max_ttl_ms)
 }
 
 /* What is behind the first letters of a line is no answer to the next question. */
-static bool user_agrees(redlock_client *client, int64_t max_ttl_ms)
+static bool user_agrees(redlock_client *client, const struct args *args, int64_t max_ttl_ms)
 {
   char answer[16];
-  ask(client, max_ttl_ms);
+  ask(client, args, max_ttl_ms);
   if (fgets(answer, sizeof answer, stdin) == NULL)
     return false;
   for (int c = 0; strchr(answer, '\n') == NULL && c != '\n' && c != EOF;)
@@ -242,7 +268,7 @@ static int ask_and_write(redlock_client *client, const struct args *args, int mo
                   "bootstrap asks before it writes, and there is no terminal: use --new for new nodes, or --yes to "
                   "assert it");
     is_more = mode == REDLOCK_BOOTSTRAP_REPLACE && is_more_to_ask(client);
-    if (!user_agrees(client, number_of(client))) {
+    if (!user_agrees(client, args, number_of(client))) {
       fputs(code < 0 ? "Nothing was written.\n" : "Nothing else was written.\n", stderr);
       return EXIT_DECLINED;
     }

@@ -306,7 +306,8 @@ void addresses_print(FILE *out, const json_t *node);
 /* programs.c: which programs use the nodes, as they have told these */
 extern const struct flag programs_flag;
 json_t *programs_examine(struct session *session, const json_t *nodes); /* those of a description; json_decref it */
-void programs_print(FILE *out, const json_t *programs);                 /* who has another list, and with the flag all */
+void programs_print(FILE *out, const json_t *programs); /* who has another list, and with the flag all */
+void programs_say(const json_t *programs, int64_t below_ms, int64_t above_ms); /* those with such a max_ttl_ms */
 
 /* kinds.c: the rights that kinds of lock need beyond those of a plain one */
 extern const struct flag kinds_flag;

@@ -14,7 +14,7 @@ static const char *const names[] = {"shared", "several", "permits", "hash", NULL
 /* docs/redlock.md, Permissions, has the same: first what a plain lock needs, then what the kinds add. */
 static const char rights[] =
     "-@all +hello +auth +select +info +set +get +getrange +pttl +pexpire +del +eval +evalsha +script|load +client|id "
-    "+client|setname +exists +time +zadd +zrange +zrank +zrem +zscore +publish +subscribe";
+    "+client|setname +exists +time +hset +hgetall +hdel +zadd +zrange +zrank +zrem +zscore +publish +subscribe";
 
 /* Tried in this order on a key that holds "x" and has a TTL; none leaves another. */
 static const struct {

@@ -234,7 +234,8 @@ static char *names_of(const json_t *list)
 static char *seen_words(const json_t *program)
 {
   int64_t ago_s = json_integer_value(json_object_get(program, "seen_s_ago"));
-  char *words = ago_s >= 60 ? duration_words(ago_s * 1000) : NULL, *seen = words ? format("%s ago", words) : format("now");
+  char *words = ago_s >= 60 ? duration_words(ago_s * 1000) : NULL,
+       *seen = words ? format("%s ago", words) : format("now");
   free(words);
   return seen;
 }
@@ -283,6 +284,25 @@ void programs_print(FILE *out, const json_t *programs)
     fprintf(out, "%d more programs have another list of nodes; --programs shows all\n", differ - SHOWN_MAX);
   if (differ > 0)
     fputs("    advice: give all programs the same list; until then two of them may hold a lock at a time\n", out);
+}
+
+void programs_say(const json_t *programs, int64_t below_ms, int64_t above_ms)
+{
+  int said = 0;
+  json_t *program;
+  size_t i;
+  json_array_foreach(programs, i, program) {
+    int64_t number_ms = json_integer_value(json_object_get(program, "max_ttl_ms"));
+    if ((number_ms >= below_ms && number_ms <= above_ms) || said++ >= SHOWN_MAX)
+      continue;
+    char *number = duration_text(number_ms), *seen = seen_words(program);
+    fprintf(stderr, "%s on %s (seen %s) has max_ttl_ms = %s\n", text_of(program, "program"), text_of(program, "host"),
+            seen, number);
+    free(seen);
+    free(number);
+  }
+  if (said > SHOWN_MAX)
+    fprintf(stderr, "... and %d more: `redlock doctor --programs` shows all\n", said - SHOWN_MAX);
 }
 
 const struct flag programs_flag =

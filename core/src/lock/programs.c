@@ -41,8 +41,8 @@ static void written(struct rlk_node *n, struct rlk_outcome *out)
     rlk_peer_of(n)->program_again_ns = RLK_NEVER;
 }
 
-static const struct rlk_ask row_program = {
-    "the script of programs", .rest = RLK_FITS, .error = RLK_FITS, .arrived = written};
+static const struct rlk_ask row_program = {"the script of programs", .rest = RLK_FITS, .error = RLK_FITS,
+                                           .arrived = written};
 
 static void add_name(struct rlk_text *out, const char *name)
 {
@@ -80,8 +80,8 @@ void rlk_programs_publish(struct rlk_node *n, int64_t now)
   digest = rlk_hash(RLK_HASH_OF_NOTHING, value + before, text.length - before);
   add_nodes(net, &text, &digest);
   rlk_text_format(&name, "%016llx%s", (unsigned long long)digest, host);
-  if (text.length >= sizeof value || rlk_out_script(&out, n->line, &script_program, 1, 2,
-                                                    sizeof value + sizeof field + strlen(prefix) + 128) != 0)
+  if (text.length >= sizeof value ||
+      rlk_out_script(&out, n->line, &script_program, 1, 2, sizeof value + sizeof field + strlen(prefix) + 128) != 0)
     return;
   rlk_bulk_name(&n->line->out, prefix, KEY, "", 0);
   rlk_out_bulk(&out, field, name.length);

@@ -176,6 +176,36 @@ def subjects(redlock, nodes):
     set_fields(nodes[2], nodes=3)
 
 
+def tell(node, name, number_ms):
+    """As a program does that has this number."""
+    at_s = now_ms(node) // 1000 - 300
+    node.command("HSET", "libredlock:c:programs", f"0123456789abcdef web-3 {name}",
+                 f"v1 {at_s} 7 0.1.0 {number_ms} - {node.name}")
+
+
+@pytest.mark.parametrize("former, wanted, named", [("30s", "1h", ["low", "old"]), ("2h", "1h", ["high"])])
+def test_the_question_names_programs_with_another_number(redlock, terminal, nodes, former, wanted, named):
+    assert redlock("bootstrap", "--new", "--max-ttl", former).returncode == 0
+    for name, number_ms in ("low", 30000), ("old", 60000), ("right", 3600000), ("high", 7200000):
+        tell(nodes[1], name, number_ms)
+    program = terminal("bootstrap", "--replace", "--max-ttl", wanted)
+    program.expect(r"\? \[y/N\] ")
+    program.type("n\n")
+    assert program.wait() == 1
+    found = re.findall(r"(\w+) on web-3 \(seen 5 min 0 s ago\) has max_ttl_ms = \w+", program.seen)
+    assert sorted(found) == sorted(named)
+
+
+def test_the_question_about_a_list_names_all_programs(redlock, terminal, nodes):
+    assert redlock("bootstrap", "--new").returncode == 0
+    set_fields(nodes[2], nodes=3)
+    tell(nodes[1], "worker", 30000)
+    program = terminal("bootstrap", "--replace")
+    program.expect(r"worker on web-3 \(seen 5 min 0 s ago\) has max_ttl_ms = 30s\s+.* been stopped for 30s\? \[y/N\] ")
+    program.type("n\n")
+    assert program.wait() == 1
+
+
 ASKED = [r"\d allows 30 s: have all programs had max_ttl_ms = 1m for 1m\? ",
          r"\d allows 2 min: has no program asked for more than 1m for 2m\? ",
          r"\d is registered for 3 nodes: have all its programs been stopped for 1m\? "]

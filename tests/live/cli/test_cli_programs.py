@@ -4,7 +4,6 @@ import socket
 
 import pytest
 
-
 KEY = "libredlock:c:programs"
 HOST = socket.gethostname()
 PATIENT = ("--connect-timeout", "20s")
@@ -89,7 +88,7 @@ def test_the_table_shows_who_has_which_number(redlock, nodes):
                      f"v1 {clock_s(nodes[0]) - 300} 7 0.1.0 45000 {pairs}")
     lines = redlock("doctor", *PATIENT, "--programs").stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("web-3")]
-    assert line.split()[:4] == ["web-3", "worker", "0.1.0", "45s"] and "5 min ago" in line
+    assert line.split()[:4] == ["web-3", "worker", "0.1.0", "45s"] and "5 min 0 s ago" in line
     assert all(node.name in line for node in nodes)
     assert not any(line.startswith("web-3") for line in redlock("doctor", *PATIENT).stdout.splitlines())
 
