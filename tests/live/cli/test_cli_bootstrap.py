@@ -189,10 +189,10 @@ def test_the_question_names_programs_with_another_number(redlock, terminal, node
     for name, number_ms in ("low", 30000), ("old", 60000), ("right", 3600000), ("high", 7200000):
         tell(nodes[1], name, number_ms)
     program = terminal("bootstrap", "--replace", "--max-ttl", wanted)
-    program.expect(r"\? \[y/N\] ")
+    asked = program.expect(r"(?s)^.*\? \[y/N\] ")[0]
     program.type("n\n")
     assert program.wait() == 1
-    found = re.findall(r"(\w+) on web-3 \(seen 5 min 0 s ago\) has max_ttl_ms = \w+", program.seen)
+    found = re.findall(r"(\w+) on web-3 \(seen 5 min 0 s ago\) has max_ttl_ms = \w+", asked)
     assert sorted(found) == sorted(named)
 
 
