@@ -9,7 +9,7 @@ import libredlock
 from libredlock import aio
 
 AWAITED = {
-    "Client": {"bootstrap", "check", "close", "release", "status"},
+    "Client": {"bootstrap", "check", "close", "locks", "release", "status"},
     "Lock": {"acquire", "take", "release", "extend", "expire", "downgrade", "status"},
     "Hold": {"release", "extend", "expire", "downgrade"},
 }

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from fnmatch import fnmatchcase
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 from weakref import ref
 
 from .. import _client, _lock, _task_election, _task_lock, _thread_election, _thread_lock, aio
@@ -161,6 +161,7 @@ class _InMemory:
     _handle: Any
     _nodes: Iterable[str]
     _prefix: bytes
+    _opened: Callable[[], Any]
 
     def _begin_memory(self, store: Optional[Store], options: Dict[str, Any]) -> None:
         self.store = Store() if store is None else store

@@ -92,7 +92,9 @@ class Store:
         """A row for each lock of that name that is held; for readers one."""
         held = sorted(self.held(name), key=lambda entry: (entry.slot, -entry.over_ms()))
         waiters = [handle for handle in self.waiting if name in handle.names]
-        first = waiters and Waiter(waiters[0].option("client_name"), socket.gethostname(), os.getpid(), 0.0) or None
+        first = None
+        if waiters:
+            first = Waiter(waiters[0].option("client_name"), socket.gethostname(), os.getpid(), 0.0)
         return [self._listed(entry, resource, len(held), len(waiters), first)
                 for entry in (held[:1] if held and held[0].is_shared else held)]
 
