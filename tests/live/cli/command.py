@@ -105,10 +105,11 @@ def read_until(stream, word):
 
 
 def begun_to_wait(nodes, start, *args, **popen):
-    """Starts a command that finds the lock busy: what start gives, when a node has refused it."""
+    """Starts a command that finds the lock busy: what start gives, when it has asked all nodes."""
     before = [node.calls("set") for node in nodes]
     started = start(*args, **popen)
-    eventually(lambda: [node.calls("set") for node in nodes] != before, LIMIT_S, "the command asks the nodes")
+    eventually(lambda: all(node.calls("set") > calls for node, calls in zip(nodes, before, strict=True)), LIMIT_S,
+               "the command asks the nodes")
     return started
 
 

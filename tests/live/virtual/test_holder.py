@@ -21,7 +21,7 @@ HOST = socket.gethostname()
 
 
 def entries(node):
-    return [key for key in node.keys() if b"libredlock:c:" in key]
+    return [key for key in node.keys() if b"libredlock:c:" in key and not key.endswith(b":programs")]
 
 
 def of(lock):
