@@ -265,8 +265,7 @@ def test_a_client_writes_its_entry_once(nodes, client):
         assert lock.release() == OK
         cycles += 1
     eventually(lambda: [node.calls("set") for node in nodes] == [cycles + 1] * 5)
-    (entry,) = entries(nodes[0])
-    eventually(lambda: all(set(node.keys()) == {entry, b"libredlock:c:programs"} for node in nodes))
+    assert {tuple(entries(node)) for node in nodes} == {tuple(entries(nodes[0]))} and len(entries(nodes[0])) == 1
 
 
 def test_an_entry_outlives_the_lease(nodes, hold):
