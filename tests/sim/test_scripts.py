@@ -178,6 +178,7 @@ def arguments(draw, name, now_us):
         "claim": lambda: (some, [token, ms, draw.choice("xsh"), draw.choice("012")]),
         "drop": lambda: (some, [token, draw.choice("xsh")]),
         "look": lambda: (KEYS[:1], []),
+        "form": lambda: (some, [token]),
         "fence": lambda: ([KEYS[0], FENCE], [token, ms, now_us + draw.choice([-9000000, -999, 10000, 5000000]),
                                              draw.choice(["", "1"])]),
         "pick": lambda: (KEYS, [token, ms, draw.randint(0, 2), draw.choice([1, 3])]),
@@ -256,7 +257,7 @@ def compare(real, model, states):
 def test_every_script_does_what_it_does_on_a_real_server(real, model):
     names = compare(real, model, STATES)
     assert names == {"release", "extend", "expire", "proof", "place", "hand over", "leave", "register", "claim",
-                     "drop", "look", "fence", "raise", "pick"}
+                     "drop", "look", "form", "fence", "raise", "pick"}
 
 
 def test_a_full_server_refuses_what_takes_memory(real, model):

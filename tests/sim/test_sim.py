@@ -106,7 +106,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "blocks-the-queue": 1730,
     "all-alike": 3718,
     "end-ignored": 15427,
-    "waits-for-the-dead": 939,
+    "waits-for-the-dead": 1625,
     "guard-too-short": 233,
     "replace-ends-quarantine": 251727,
     "plan-forgotten": 87129,
