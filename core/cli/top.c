@@ -3,8 +3,10 @@
 #include "cli.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -24,6 +26,65 @@ struct top {
   char filter[FILTER_MAX];
   struct termios terminal_before;
 };
+
+/* ---- the terminal ---- */
+
+static void take_screen(const struct top *top)
+{
+  struct termios raw = top->terminal_before;
+  raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+  fputs("\033[2J", stdout);
+}
+
+static void watch_stops(struct top *top)
+{
+  sigset_t *watched = &top->session->watched;
+  sigaddset(watched, SIGTSTP);
+  sigaddset(watched, SIGCONT);
+  signalfd(top->session->signal_fd, watched, 0);
+  sigprocmask(SIG_BLOCK, watched, NULL);
+}
+
+static void begin_screen(struct top *top)
+{
+  top->is_screen =
+      isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &top->terminal_before) == 0;
+  if (!top->is_screen)
+    return;
+  watch_stops(top);
+  take_screen(top);
+}
+
+static void end_screen(const struct top *top)
+{
+  if (top->is_screen)
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &top->terminal_before);
+}
+
+static void stop_here(void)
+{
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGTSTP);
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &one, NULL);
+  sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+/* A signal that ends it, or 0. While it is stopped the shell has the terminal as it was before. */
+static int signal_of(const struct top *top)
+{
+  int number = session_signal(top->session);
+  if (number != SIGTSTP && number != SIGCONT)
+    return number;
+  if (number == SIGTSTP) {
+    end_screen(top);
+    stop_here();
+  }
+  take_screen(top);
+  return 0;
+}
 
 /* ---- asking ---- */
 
@@ -96,7 +157,7 @@ static void look_again(struct top *top, json_t *shown)
   for (size_t i = 0; i < count; i++) {
     while (redlock_lock_status(locks[i]) == REDLOCK_PENDING && top->session->caught == 0) {
       session_poll(top->session, LOOK_LIMIT_MS);
-      top->session->caught = session_signal(top->session);
+      top->session->caught = signal_of(top);
     }
     take_row(top, json_array_get(shown, i), locks[i]);
     redlock_lock_free(locks[i]);
@@ -218,24 +279,6 @@ static int show(const struct top *top, const json_t *shown)
 
 /* ---- keys ---- */
 
-static void begin_screen(struct top *top)
-{
-  struct termios raw;
-  top->is_screen = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &raw) == 0;
-  if (!top->is_screen)
-    return;
-  top->terminal_before = raw;
-  raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-  tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-  fputs("\033[2J", stdout);
-}
-
-static void end_screen(const struct top *top)
-{
-  if (top->is_screen)
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &top->terminal_before);
-}
-
 static void take_letter(struct top *top, char letter)
 {
   size_t length = strlen(top->filter);
@@ -261,7 +304,7 @@ static void take_key(struct top *top, char key)
   }
 }
 
-/* Until then; true: a key was pressed. */
+/* Until then; true: a key was pressed, or the terminal is to be written anew. */
 static bool wait_for_key(struct top *top, int64_t until_ms)
 {
   struct session *session = top->session;
@@ -272,8 +315,10 @@ static bool wait_for_key(struct top *top, int64_t until_ms)
     char key;
     poll(wanted, 3, (int)left_ms);
     session_poll(session, 0);
-    session->caught = session_signal(session);
+    session->caught = signal_of(top);
     end_scan(top);
+    if (wanted[1].revents != 0)
+      return true;
     if (wanted[2].revents != 0) {
       top->is_over = read(STDIN_FILENO, &key, 1) != 1;
       if (!top->is_over && key != '\0')

@@ -1,7 +1,8 @@
 """redlock top: the list of locks, renewed."""
 import re
+import signal
 
-from command import GENEROUS_TIMEOUTS, USAGE
+from command import GENEROUS_TIMEOUTS, LIMIT_S, USAGE
 
 
 def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
@@ -56,3 +57,48 @@ def test_keys_order_and_filter_on_a_screen(shell, redlock):
     shell.type("q")
     shell.expect(r"ready\$ ")
     assert shell.status() == 0
+
+
+def put(nodes, name):
+    """Of a lock that is held for ever."""
+    for node in nodes:
+        node.set(name, "0123456789abcdef" * 2 + "01234567")
+
+
+def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(shell, nodes):
+    put(nodes, "orders:1")
+    before = shell.run("stty -a")
+    for _ in range(2):
+        shell.type("%1\n" if "top" in shell.run("jobs") else "redlock top --every 60s orders:\n")
+        shell.expect("orders:1 .*plain")
+        shell.type("\x1a")
+        shell.expect("Stopped")
+        shell.expect(r"ready\$ ")
+        assert shell.run("stty -a") == before
+    shell.type("fg\n")
+    shell.expect("orders:1 .*plain")
+    shell.type("n")  # keys are read one by one, and not shown
+    shell.expect("orders:1 .*plain")
+    shell.type("q")
+    shell.expect(r"ready\$ ")
+    assert shell.status() == 0 and shell.run("stty -a") == before
+
+
+def test_lines_of_a_narrow_screen_are_cut(shell, nodes):
+    put(nodes, "orders:" + "4" * 60)
+    shell.run("stty cols 40 rows 12")
+    shell.type("redlock top --every 60s orders:\n")
+    screen = shell.expect(r"(?s)\x1b\[H(.*)\x1b\[J").group(1)
+    shell.type("q")
+    shell.expect(r"ready\$ ")
+    lines = [line.strip("\r\n") for line in screen.split("\x1b[K")]
+    assert "orders:" + "4" * 33 in lines and max(map(len, lines)) == 40, lines
+    assert len(lines) <= 12
+
+
+def test_top_ends_when_nobody_reads_it(redlock, nodes):
+    top = redlock.start("top", *GENEROUS_TIMEOUTS, "--every", "100ms", "orders:")
+    top.stdout.readline()
+    top.stdout.close()
+    top.stdout = None
+    assert top.wait(LIMIT_S) == 128 + signal.SIGPIPE and top.stderr.read() == b""
