@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-enum { NONCE_SIZE = 16, MARKER_NONCE = 5, SHOWN_MAX = 10 };
+enum { NONCE_SIZE = 16, SHOWN_MAX = 10, HOUR_S = 3600 };
 
 static bool shows_all;
 
@@ -54,7 +54,8 @@ static int64_t number_of(const char *word)
   return word != NULL && strspn(word, "0123456789") == strlen(word) ? strtoll(word, NULL, 10) : -1;
 }
 
-/* One field and its value; NULL if no program has written them. */
+/* One field and its value; NULL if no program has written them within an hour: a node lets old ones go when a new one
+ * comes. */
 static json_t *program_of(char *field, char *value, int64_t now_s)
 {
   const char *digest = word_of(&field), *host = word_of(&field), *form = word_of(&value);
@@ -62,8 +63,8 @@ static json_t *program_of(char *field, char *value, int64_t now_s)
   const char *version = word_of(&value);
   int64_t max_ttl_ms = number_of(word_of(&value));
   json_t *list = list_of(value);
-  if (digest == NULL || host == NULL || field == NULL || form == NULL || strcmp(form, "v1") != 0 || seen_s < 0 ||
-      pid < 0 || version == NULL || max_ttl_ms < 0 || list == NULL) {
+  if (digest == NULL || host == NULL || field == NULL || form == NULL || strcmp(form, "v1") != 0 ||
+      llabs(now_s - seen_s) > HOUR_S || pid < 0 || version == NULL || max_ttl_ms < 0 || list == NULL) {
     json_decref(list);
     return NULL;
   }

@@ -93,6 +93,15 @@ def test_the_table_shows_who_has_which_number(redlock, nodes):
     assert not any(line.startswith("web-3") for line in redlock("doctor", *PATIENT).stdout.splitlines())
 
 
+@pytest.mark.parametrize("ago_s, is_shown", [(3500, True), (3700, False), (-3700, False)])
+def test_who_was_not_seen_for_an_hour_is_left_out(redlock, nodes, ago_s, is_shown):
+    """Nodes keep it until a new program comes."""
+    nodes[0].command("HSET", KEY, "0123456789abcdef web-3 worker",
+                     f"v1 {clock_s(nodes[0]) - ago_s} 7 0.1.0 45000 0123456789abcdef a:1 0123456789abcdee b:1")
+    done = redlock("doctor", *PATIENT)
+    assert ("worker on web-3" in done.stdout) is is_shown, done.stdout
+
+
 def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
     now_s = clock_s(nodes[0])
     good = f"v1 {now_s} 7 0.1.0 45000 0123456789abcdef a:1"
