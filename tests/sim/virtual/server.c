@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define PROGRAMS "libredlock:c:programs"
+
 enum { DATABASES_OF_REDIS = 16, LITTLE_MEMORY = 1 << 21 };
 
 static const struct {
@@ -49,6 +51,7 @@ void start_server(int index)
   }
   memset(server->counted, 0, sizeof server->counted);
   server->expired = 0;
+  server->program.at_s = 0;
   for (int i = 0; i < SETTINGS; i++)
     snprintf(server->settings[i], sizeof server->settings[i], "%s", defaults[i].value);
   boot_server(index, BOOT_WITH_ALL);
@@ -334,27 +337,44 @@ static void pubsub(struct request *request)
     server_reply_bulk(request, found[i], strlen(found[i]));
 }
 
+/* The program that was told last; what else its script does is tested on real servers. */
+static void eval(struct request *request)
+{
+  struct program *program = &server_of(request)->program;
+  if (holder_is_programs(request) && request->count == 6) {
+    const struct argument *field = &request->arguments[4], *value = &request->arguments[5];
+    program->at_s = server_clock_ms(request->world, request->node) / 1000;
+    snprintf(program->field, sizeof program->field, "%.*s", (int)field->size, field->bytes);
+    snprintf(program->value, sizeof program->value, "v1 %lld %.*s", (long long)program->at_s, (int)value->size,
+             value->bytes);
+  }
+  script_eval(request);
+}
+
+static void hgetall(struct request *request)
+{
+  const struct program *program = &server_of(request)->program;
+  if (!server_is_text(&request->arguments[1], PROGRAMS, sizeof PROGRAMS - 1)) {
+    lua_command(request);
+    return;
+  }
+  server_reply_number(request, '*', program->at_s ? 2 : 0);
+  if (!program->at_s)
+    return;
+  server_reply_bulk(request, program->field, strlen(program->field));
+  server_reply_bulk(request, program->value, strlen(program->value));
+}
+
 static const struct {
   const char *name;
   void (*run)(struct request *request);
 } commands[] = {
-    {"AUTH", auth},
-    {"HELLO", hello},
-    {"INFO", info},
-    {"CONFIG", config},
-    {"KEYS", keys},
-    {"SCRIPT", script},
-    {"CLIENT", client},
-    {"EVAL", script_eval},
-    {"EVALSHA", script_eval},
-    {"FLUSHALL", flushall},
-    {"DBSIZE", dbsize},
-    {"DUMP", dump},
-    {"LRANGE", lrange},
-    {"REPLICAOF", replicaof},
-    {"SAVE", save},
-    {"SWAPDB", swapdb},
-    {"SELECT", select_database},
+    {"AUTH", auth},       {"HELLO", hello},       {"INFO", info},
+    {"CONFIG", config},   {"KEYS", keys},         {"SCRIPT", script},
+    {"CLIENT", client},   {"EVAL", eval},         {"EVALSHA", eval},
+    {"HGETALL", hgetall}, {"FLUSHALL", flushall}, {"DBSIZE", dbsize},
+    {"DUMP", dump},       {"LRANGE", lrange},     {"REPLICAOF", replicaof},
+    {"SAVE", save},       {"SWAPDB", swapdb},     {"SELECT", select_database},
     {"PUBSUB", pubsub},
 };
 
@@ -384,6 +404,10 @@ static void run(struct request *request)
       commands[i].run(request);
       return;
     }
+  if (holder_is_asked_for_programs(request)) {
+    holder_programs_told(request);
+    return;
+  }
   if (!server_set_up(request)) {
     lua_command(request);
     return;
