@@ -42,42 +42,14 @@ int holder_is_programs(const struct request *request)
   return request->count > 3 && server_is_text(&request->arguments[3], PROGRAMS, sizeof PROGRAMS - 1);
 }
 
-static void keep(char *to, size_t size, const struct argument *text)
-{
-  snprintf(to, size, "%.*s", (int)text->size, text->bytes);
-}
-
-/* What else the script does is tested on real servers. */
+/* Nothing reads it here: what it leaves behind is tested on real servers. */
 void holder_programs(struct request *request)
 {
-  struct program *program = &request->node->program;
   if (request->count != 6 || server_number(request, 2) != 1) {
     world_violation(request->world, "a program that is not told by one key, a field and a value");
     return;
   }
-  program->writes++;
-  program->at_s = server_clock_ms(request->world, request->node) / 1000;
-  keep(program->field, sizeof program->field, &request->arguments[4]);
-  keep(program->value, sizeof program->value, &request->arguments[5]);
   server_reply(request, ":1\r\n");
-}
-
-int holder_is_asked_for_programs(const struct request *request)
-{
-  return is(request, 0, "HGETALL") && server_is_text(&request->arguments[1], PROGRAMS, sizeof PROGRAMS - 1);
-}
-
-/* The last one. */
-void holder_programs_told(struct request *request)
-{
-  const struct program *program = &request->node->program;
-  char value[sizeof program->value + 32];
-  snprintf(value, sizeof value, "v1 %lld %s", (long long)program->at_s, program->value);
-  server_reply_number(request, '*', program->writes ? 2 : 0);
-  if (!program->writes)
-    return;
-  server_reply_bulk(request, program->field, strlen(program->field));
-  server_reply_bulk(request, value, strlen(value));
 }
 
 void holder_reply(struct request *request)

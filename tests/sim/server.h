@@ -98,8 +98,6 @@ int holder_is_entry(const struct request *request, int index);
 void holder_set(struct request *request);
 int holder_is_programs(const struct request *request); /* the script that tells which program it is */
 void holder_programs(struct request *request);
-void holder_programs_told(struct request *request);
-int holder_is_asked_for_programs(const struct request *request);
 void holder_reply(struct request *request);
 
 #endif

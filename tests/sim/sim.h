@@ -213,12 +213,6 @@ enum node_error {
 
 enum { ENTRIES_MAX = 32 };
 
-struct program {
-  int writes;
-  int64_t at_s;
-  char field[320], value[1024];
-};
-
 struct node {
   int index;
   int64_t clock_offset;
@@ -249,7 +243,6 @@ struct node {
   int lurks_for;                 /* ... of this one */
   char entries[ENTRIES_MAX][12]; /* clients that have told who they are */
   int entry_count;
-  struct program program; /* that has told last what it is */
   struct stream reply;
 };
 

@@ -404,10 +404,6 @@ static void run(struct request *request)
       commands[i].run(request);
       return;
     }
-  if (holder_is_asked_for_programs(request)) {
-    holder_programs_told(request);
-    return;
-  }
   if (!server_set_up(request)) {
     lua_command(request);
     return;
