@@ -121,7 +121,8 @@ struct args {
   bool help_all;
   bool json;
   bool metrics;
-  bool quiet;
+  bool quiet; /* of what others hold */
+  bool calm;  /* if it succeeds */
   bool verbose;
   bool listens; /* lead: no CMD is given, and nobody stands for leader */
   bool force;   /* no TOKEN is given: whoever holds the lock is meant */

@@ -48,7 +48,7 @@ const struct flag quiet_flag = FLAG_IN_ARGS("quiet", 'q', quiet, "say nothing wh
 const struct flag verbose_flag =
     FLAG_IN_ARGS("verbose", 'v', verbose,
                  "say on standard error who holds the lock; also for how much longer, and how long it took");
-const struct flag calm_flag = FLAG_IN_ARGS("quiet", 'q', quiet, "print nothing if it succeeds");
+const struct flag calm_flag = FLAG_IN_ARGS("quiet", 'q', calm, "print nothing if it succeeds");
 const struct flag metrics_flag =
     FLAG_IN_ARGS("metrics", 0, metrics, "answer in the text format of Prometheus; exit with 0 whatever it says");
 

@@ -96,7 +96,7 @@ void say(const struct session *session, const char *pattern, ...)
   va_list values;
   char *words = NULL;
   va_start(values, pattern);
-  int length = session->args->quiet ? 0 : vasprintf(&words, pattern, values);
+  int length = session->args->quiet || session->args->calm ? 0 : vasprintf(&words, pattern, values);
   va_end(values);
   if (length > 0)
     fail(0, "%s", words);

@@ -41,6 +41,7 @@ def test_a_reader_is_not_released_as_a_writer(redlock, nodes):
     for command in "release", "extend", "expire":
         done = redlock.once(command, "report", token)
         assert done.returncode == BUSY and "held in another form: shared; give --shared" in done.stderr, done.stderr
+        assert redlock.once(command, "--quiet", "report", token).stderr == done.stderr, "it is quiet if it succeeds"
     assert types(nodes, "report") == {"zset"}
 
 
