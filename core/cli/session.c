@@ -300,7 +300,7 @@ static void say_why(struct session *session)
     voters += can_grant(redlock_lock_vote(session->lock, i));
   char *message = lock_message(session->lock);
   if (voters <= nodes / 2 && *message && !session->args->quiet)
-    fail(0, "waiting: %s", message);
+    fail(0, "\"%s\" waits: %s", session->args->resource, message);
   free(message);
 }
 
@@ -321,7 +321,7 @@ static bool say_quarantine(struct session *session)
   char *words = quarantine_words(session);
   bool is_quarantined = words != NULL;
   if (is_quarantined && !session->args->quiet)
-    fail(0, "waiting: %s", words);
+    fail(0, "\"%s\" waits: %s", session->args->resource, words);
   free(words);
   return is_quarantined;
 }

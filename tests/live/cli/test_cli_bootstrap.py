@@ -37,8 +37,8 @@ def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
         assert re.fullmatch(r"redlock: acquired the lock after \d+\.\d s", said.pop())
         assert said.pop() == "redlock: held by nobody; waiting for up to 40s"
     (why,) = said
-    assert re.fullmatch(r"redlock: waiting: [345] of 5 nodes are new or may have lost keys, and do not vote for "
-                        r"another [1-6]\.\d s; `redlock bootstrap` ends that if no lock is live", why), why
+    assert re.fullmatch(r'redlock: "orders:42" waits: [345] of 5 nodes are new or may have lost keys, and do not vote '
+                        r"for another [1-6]\.\d s; `redlock bootstrap` ends that if no lock is live", why), why
     assert all(marker.split()[6] == b"6000" for marker in markers(nodes))
 
 
