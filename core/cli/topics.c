@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const struct command acquire_command; /* whose defaults are those of all that wait */
+
 /* By the option's name, or as a flag: retry_delay_ms, --retry-delay, retry-delay. */
 static bool is_named(int index, const char *word)
 {
@@ -17,7 +19,7 @@ static bool is_named(int index, const char *word)
 
 static void print_option(int index)
 {
-  const char *initial = redlock_option_at(index, REDLOCK_OPTION_DEFAULT);
+  char *initial = flag_default(&acquire_command, index);
   char *flag = flag_name(index, "");
   char *words = format("%s. Allowed: %s.%s%s", redlock_option_at(index, REDLOCK_OPTION_HELP),
                        redlock_option_at(index, REDLOCK_OPTION_RANGE), *initial != '\0' ? " Default: " : "", initial);
@@ -25,6 +27,7 @@ static void print_option(int index)
   print_wrapped(words, 2);
   free(words);
   free(flag);
+  free(initial);
 }
 
 /* All whose name or purpose this is. */

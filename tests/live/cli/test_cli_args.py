@@ -181,6 +181,12 @@ def test_help_lists_the_options_for_a_purpose(redlock):
     assert said.startswith("tls: ") and "\ntls_ca_file, --tls-ca-file\n" in said
 
 
+def test_help_of_an_option_has_the_default_of_the_command(redlock):
+    said = re.sub(r"\s+", " ", redlock("help", "wait").stdout)
+    assert "Allowed: -1 to 31536000000. Default: 40s" in said
+    assert "Default: 200ms" in said
+
+
 def test_help_of_the_acl_has_the_rights_of_the_page(redlock):
     rights = set(re.findall(r"\+[a-z|]+", redlock("help", "acl").stdout))
     table = (ROOT / "docs/redlock.md").read_text().split("## Permissions")[1]
