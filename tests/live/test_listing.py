@@ -1,11 +1,12 @@
 """A list of locks: what is found on the nodes, who holds and who waits, and where the list ends."""
+import json
 import os
 import time
 
 import pytest
 
 import rl
-from helpers import finish, spin
+from helpers import finish, held_everywhere, spin
 from queueing import LONG
 from rl import CANCELLED, LIST, NO_QUORUM, OK, PENDING, REFUSED_CONFIG, TIMED_OUT
 from testing import eventually
@@ -14,6 +15,11 @@ from waiters import places
 pytestmark = pytest.mark.holder_info
 
 TOKEN = "0123456789abcdef" * 2 + "01234567"
+
+
+def clock_us(node):
+    seconds, us = node.command("TIME")
+    return int(seconds) * 1000000 + int(us)
 
 
 def listed(client, pattern="*", **options):
@@ -124,9 +130,10 @@ def test_more_names_than_one_question_has_are_listed(nodes, client):
 
 def test_a_list_is_cut_and_says_so(make_cluster, make_client):
     nodes = make_cluster(3)
-    fill(nodes, 10500)
+    fill(nodes, 30000)
     lock = listed(make_client(nodes.urls))
     assert len(lock.rows) == 10000 and lock.has_more
+    assert lock.keys_passed < 60000, "it looks for no more"
 
 
 def test_a_list_passes_many_other_keys(make_cluster, make_client):
@@ -169,6 +176,71 @@ def test_a_list_without_two_nodes_of_five_is_whole(nodes, make_client):
     assert sorted(vote == OK for vote in lock.votes) == [False, False, True, True, True]
     nodes[2].kill()
     assert lock.list() == NO_QUORUM
+
+
+@pytest.mark.parametrize("late, status", [(2, OK), (3, NO_QUORUM)])
+def test_a_node_that_is_late_with_its_rows_has_not_told_all(nodes, proxies, make_client, late, status):
+    """Though it has told all names."""
+    fill(nodes, 1)
+    for relay in proxies[:late]:
+        for command in "EVAL", "EVALSHA":
+            relay.at(command, "job:1", lambda relay=relay: relay.hold("down"))
+    lock = make_client([relay.url for relay in proxies], connect_timeout_ms=1000).lock("*")
+    assert lock.list() == status, lock.message
+    assert [row["nodes"] for row in lock.rows] == [5 - late]
+    assert [vote == OK for vote in lock.votes] == [False] * late + [True] * (5 - late)
+
+
+def test_nodes_that_differ_are_listed_together(nodes, make_client):
+    """With what each has, or most of them."""
+    client = make_client(nodes.urls, client_name="worker-7", **LONG)
+    held = client.lock("held")
+    assert held.acquire(5000) == OK
+    held_everywhere(held)
+    other = TOKEN[::-1]
+    for index, node in enumerate(nodes):
+        node.command("SET", f"only-{index}", TOKEN, "PX", 60000)
+        node.command("SET", "split", TOKEN if index % 2 else other, "PX", 60000 + index)
+        node.command("SET", "shapes", TOKEN) if index < 2 else node.command("HSET", "shapes", TOKEN, 1)
+    nodes[0].command("SET", "held", TOKEN)
+    nodes[1].command("DEL", "held")
+    rows = {row["resource"]: row for row in listed(client).rows}
+    assert [(rows[f"only-{i}"]["verdict"], rows[f"only-{i}"]["nodes"]) for i in range(5)] == [("split", 1)] * 5
+    assert (rows["split"]["verdict"], rows["split"]["nodes"], rows["split"]["holder"]) == ("held", 3, other)
+    assert (rows["shapes"]["verdict"], rows["shapes"]["kind"], rows["shapes"]["nodes"]) == ("held", "hash", 3)
+    assert (rows["held"]["verdict"], rows["held"]["nodes"], rows["held"]["holder"]) == ("held", 3, held.token)
+    assert rows["held"]["held_by"]["client_name"] == "worker-7" and len(rows) == 8
+
+
+FORGED = {
+    "quotes and escapes": b'v1 7 ho"st \x1b[31m"}\xff, "x": "\n',
+    "another form": b"v9 x",
+    "nothing": b"",
+    "a long one": b"v1 7 host " + b"x" * 100000,
+    "no words": b"v1 ",
+}
+
+
+@pytest.mark.parametrize("entry", FORGED.values(), ids=FORGED.keys())
+def test_a_forged_entry_harms_no_row(nodes, make_client, entry):
+    """Neither that of a holder nor that of who waits; places are forged, too."""
+    held = make_client(nodes.urls, **LONG).lock("job")
+    assert held.acquire(5000) == OK
+    held_everywhere(held)
+    place = "f" * 16 + ":2"
+    for node in nodes:
+        now_us = clock_us(node)
+        for client_number in held.token[:12], place[:12]:
+            node.command("SET", "libredlock:c:" + client_number, entry)
+        node.command("ZADD", "libredlock:q:job", now_us - 5000000, place, -1, "\n\x1b[2J")
+        node.command("ZADD", "libredlock:p:job", now_us + 5000000, place, 1e300, "\n\x1b[2J")
+        node.command("SET", "libredlock:q:other", "a string")
+        node.command("SET", "other", TOKEN)
+    rows = listed(make_client(nodes.urls)).rows
+    assert [row["resource"] for row in rows] == ["job", "other"]
+    assert rows[0]["holder"] == held.token and 0 < rows[0]["waiting"] <= 1000, rows[0]
+    text = json.dumps(rows)
+    assert "\\u001b" not in text and len(text) < 4000
 
 
 def test_a_user_without_scan_is_refused(nodes, make_client):
