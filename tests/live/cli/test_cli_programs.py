@@ -105,7 +105,7 @@ def test_who_was_not_seen_for_an_hour_is_left_out(redlock, nodes, ago_s, is_show
 def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
     now_s = clock_s(nodes[0])
     good = f"v1 {now_s} 7 0.1.0 45000 0123456789abcdef a:1"
-    for field, value in [(b"\xff\x00 \x1b[2J x", good), ("d h p", f"v2 {now_s}"), ("d h p", b"\x00" * 9000000),
+    for field, value in [(b"\xff\x00 \x1b[2J x", good), (b"d h \x1b[2J\np1", good), ("d h p", f"v2 {now_s}"), ("d h p", b"\x00" * 9000000),
                          ("d", good), ("d h p2", good[:-4] + "zzzz"), ("", "")]:
         nodes[0].command("HSET", KEY, field, value)
     for at in range(0, 100000, 5000):
@@ -113,5 +113,6 @@ def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
     nodes[2].command("SET", KEY, "by hand")
     done = redlock("doctor", *PATIENT, "--programs")
     assert (done.returncode, done.stderr) == (0, "") and "\x1b" not in done.stdout and "p2" not in done.stdout
+    assert r"h                 \x1b[2J\x0ap1" in done.stdout
     assert len(done.stdout.splitlines()) < 1100
     assert "programs have another list of nodes; --programs shows all" in redlock("doctor", *PATIENT).stdout

@@ -1,8 +1,9 @@
 """redlock top: the list of locks, renewed."""
 import re
 import signal
+import sys
 
-from command import GENEROUS_TIMEOUTS, LIMIT_S, USAGE
+from command import BIN, GENEROUS_TIMEOUTS, LIMIT_S, USAGE, Terminal
 
 
 def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
@@ -82,6 +83,38 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(shell, nodes):
     shell.type("q")
     shell.expect(r"ready\$ ")
     assert shell.status() == 0 and shell.run("stty -a") == before
+
+
+STOPPABLE = """
+import os, signal, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+tty = os.open("/dev/tty", os.O_RDWR)
+before, pid = termios.tcgetattr(tty), os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(tty, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+os.waitpid(pid, os.WUNTRACED)
+print("stopped", termios.tcgetattr(tty) == before)
+os.kill(pid, signal.SIGCONT)
+print("ended", os.waitpid(pid, 0)[1], termios.tcgetattr(tty) == before)
+"""
+
+
+def test_the_terminal_is_as_before_while_top_is_stopped(redlock, nodes):
+    """Whatever the shell does for it."""
+    put(nodes, "orders:1")
+    terminal = Terminal([sys.executable, "-uc", STOPPABLE, BIN, "top", "--every", "60s", "orders:"], redlock.env)
+    try:
+        terminal.expect("orders:1 .*plain")
+        terminal.type("\x1a")
+        terminal.expect("stopped True")
+        terminal.expect("orders:1 .*plain")
+        terminal.type("q")
+        terminal.expect("ended 0 True")
+    finally:
+        terminal.close()
 
 
 def test_lines_of_a_narrow_screen_are_cut(shell, nodes):
