@@ -297,26 +297,11 @@ static int next_rows(redlock_lock *lock, int64_t now)
   return 1;
 }
 
-/* With as many names as are kept there is nothing left to look for. */
-static void stop_looking(redlock_lock *lock)
-{
-  struct rlk_listing *list = lock->listing;
-  for (int i = 0; i < lock->engine->net.node_count; i++)
-    if (list->due >> i & 1 || (lock->votes[i] == RLK_ASKED && strcmp(list->nodes[i].cursor, "0") != 0)) {
-      lock->votes[i] = RLK_GRANTED;
-      list->whole |= UINT64_C(1) << i;
-    }
-  list->due = 0;
-}
-
 static int advance_list(redlock_lock *lock, int64_t now)
 {
   struct rlk_listing *list = lock->listing;
   for (;;) {
-    struct rlk_tally tally;
-    if (list->is_cut && !list->batch)
-      stop_looking(lock);
-    tally = rlk_count(lock->votes, lock->engine->net.node_count);
+    struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
     if (tally.waiting + tally.retrying + tally.asked > 0)
       return REDLOCK_PENDING;
     if (!next_rows(lock, now))
