@@ -48,8 +48,7 @@ static void watch_stops(struct top *top)
 
 static void begin_screen(struct top *top)
 {
-  top->is_screen =
-      isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &top->terminal_before) == 0;
+  top->is_screen = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &top->terminal_before) == 0;
   if (!top->is_screen)
     return;
   watch_stops(top);
@@ -212,7 +211,7 @@ static size_t rows_of_screen(const struct top *top)
   return lines - HEAD_LINES - 2 < SHOWN_MAX ? (size_t)(lines - HEAD_LINES - 2) : SHOWN_MAX;
 }
 
-/* "nodes: 127.0.0.1:7001 0.2 ms, 127.0.0.1:7002 down" */
+/* "nodes: 127.0.0.1:7001 ready, 127.0.0.1:7002 down" */
 static char *nodes_line(const struct top *top)
 {
   json_t *about = client_description(top->session->client), *node;
@@ -220,10 +219,7 @@ static char *nodes_line(const struct top *top)
   size_t i;
   json_array_foreach(json_object_get(about, "nodes"), i, node) {
     const char *state = json_string_value(json_object_get(node, "state"));
-    bool is_ready = strcmp(state, "ready") == 0;
-    char *time = is_ready ? format("%.2f ms", (double)row_number(node, "rtt_us") / 1000) : format("%s", state);
-    char *more = format("%s%s %s %s", line, i == 0 ? "" : ",", json_string_value(json_object_get(node, "node")), time);
-    free(time);
+    char *more = format("%s%s %s %s", line, i == 0 ? "" : ",", json_string_value(json_object_get(node, "node")), state);
     free(line);
     line = more;
   }

@@ -17,7 +17,7 @@ def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
         assert len(tables) == 8
         head, about_nodes, columns, *rows = tables[-1].splitlines()
         assert re.fullmatch(r"\d\d:\d\d:\d\d  2 locks, 1 waiting", head)
-        assert about_nodes.startswith("nodes: ") and about_nodes.count(" ms") == 5
+        assert about_nodes.startswith("nodes: ") and about_nodes.count(" ready") == 5
         assert columns.split() == ["NAME", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "TOKEN"]
         assert [row.split()[0] for row in rows] == ["orders:2", "orders:1"], "most waiters first"
         assert re.search(r"worker-7 \(pid \d+ on \S+\)", rows[1])
@@ -127,6 +127,15 @@ def test_lines_of_a_narrow_screen_are_cut(shell, nodes):
     lines = [line.strip("\r\n") for line in screen.split("\x1b[K")]
     assert "orders:" + "4" * 33 in lines and max(map(len, lines)) == 40, lines
     assert len(lines) <= 12
+
+
+def test_names_and_a_node_that_is_down_in_one_line_each(redlock, nodes):
+    put(nodes, b"orders:\x1b[31m\n1")
+    nodes[0].kill()
+    done = redlock("top", "--connect-timeout", "1s", "--rounds", "1", "orders:")
+    _, about_nodes, _, row = done.stdout.rstrip("\n").splitlines()
+    assert (done.returncode, done.stderr) == (0, "") and row.startswith(r"orders:\x1b[31m\x0a1  plain"), row
+    assert f"{nodes[0].name} down" in about_nodes and about_nodes.count(" ready") == 4, about_nodes
 
 
 def test_top_ends_when_nobody_reads_it(redlock, nodes):
