@@ -184,6 +184,14 @@ def test_troubleshooting_reads_on_a_phone(browser, address):
     assert wide == 0 and len(driver.find_elements(By.CSS_SELECTOR, "a[id]:not([href])")) > 50
 
 
+def test_the_table_of_commands_reads_on_a_phone(browser, address):
+    """What a command does is not as narrow as a word."""
+    browser.window({**PHONE, "width": 390})
+    driver = browser.open(address + "docs/redlock.html").driver
+    width = driver.execute_script("return document.querySelector('.md-content td:nth-child(2)').offsetWidth")
+    assert width > 180, width
+
+
 def test_the_reference_of_python_begins_with_the_client(browser, address):
     text = browser.open(address + "api/python.html").driver.page_source
     first, second = re.findall(r'<h3 id="libredlock\.(\w+)"', text)[:2]
