@@ -19,6 +19,9 @@ class Hold implements HoldInterface
 {
     private const STATES = ['free', 'held', 'lost', 'adopted', 'forked', 'invalid'];
 
+    /** @internal How long to wait for nodes that are asked for the holder. */
+    public const HOLDER_LIMIT_MS = 250;
+
     /** @internal Whose it is: a Fiber, a coroutine, or what stands for code outside of them. */
     public ?\WeakReference $owner = null;
 
@@ -37,8 +40,6 @@ class Hold implements HoldInterface
         private readonly Native\Lock|Handle $native,
         /** Of several, the first. */
         public readonly string $resource,
-        /** @var list<string> of several, the others */
-        private readonly array $more = [],
     ) {
     }
 
@@ -239,25 +240,15 @@ class Hold implements HoldInterface
     /** @internal */
     public function fail(int $status): never
     {
-        $isBusy = $status === \REDLOCK_BUSY;
-        $heldBy = $isBusy ? $this->driver->heldBy($this->native, [$this->resource, ...$this->more]) : null;
+        $status === \REDLOCK_BUSY && $this->driver->run($this->native, \REDLOCK_WHO, self::HOLDER_LIMIT_MS);
         try {
             $this->native->fail($status);
         } catch (BusyException $busy) {
-            $heldBy === null || self::name($busy, $heldBy);
+            $busy->heldBy = \json_decode($this->native->heldBy(), true);
             throw $busy;
         } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
             throw Options::inNames($refused);
         }
-    }
-
-    /** @param array{client_name: string, host: string, pid: int, held_ms: int, readers?: int} $heldBy */
-    private static function name(BusyException $busy, array $heldBy): void
-    {
-        [$others, $words] = ['held by others: ', $busy->getMessage()];
-        $busy->heldBy = $heldBy;
-        \str_starts_with($words, $others) && (new \ReflectionProperty(\Exception::class, 'message'))->setValue($busy,
-            'held by ' . ResourceStatus::words($heldBy) . ': ' . \substr($words, \strlen($others)));
     }
 
     /** @internal */

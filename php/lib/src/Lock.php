@@ -317,7 +317,7 @@ final class Lock implements LockInterface
         $native = $this->checked ?? $this->handle();
         $this->checked = null;
         $isBlock && !isset($this->given['renew']) && $native->set('renew', 'true');
-        return new $this->type($this->driver, $native, $this->resource, $this->more);
+        return new $this->type($this->driver, $native, $this->resource);
     }
 
     /** The caller's hold again, with the option reentrant, or a new one; what was refused is what says why. */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Driver;
 
 use Redlock\EventLog;
+use Redlock\Hold;
 use Redlock\Loop\Loop;
 use Redlock\Loop\RevoltLoop;
 use Redlock\Native;
@@ -73,7 +74,9 @@ final class BlockingDriver extends Driver
     private function tellOwnLock(Native\Lock $lock): bool
     {
         $mayBeAnothers = \PHP_ZTS || (int) $lock->get('permits') > 1; /* threads of PHP have one process id */
-        $holder = $mayBeAnothers ? null : $this->heldBy($lock, [$lock->resource()]);
+        $asking = $this->handle($lock->resource(), []);
+        $mayBeAnothers || $this->run($asking, \REDLOCK_WHO, Hold::HOLDER_LIMIT_MS);
+        $holder = \json_decode($asking->heldBy(), true);
         $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
         $own && EventLog::warnOf($this->events, $lock->resource(), 'waits for a lock that this process itself holds, '
             . 'by another hold: only a signal handler, or the end of the lease, can free it');

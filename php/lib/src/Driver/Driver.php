@@ -12,9 +12,6 @@ use Redlock\Testing\Handle;
 /** @internal A way to wait for operations of one client. */
 abstract class Driver
 {
-    /** How long to wait for nodes that are asked for the holder. */
-    private const HOLDER_LIMIT_MS = 250;
-
     /** Bodies of run() that have begun. */
     protected int $bodies = 0;
 
@@ -61,29 +58,6 @@ abstract class Driver
         } finally {
             $this->bodies--;
         }
-    }
-
-    /**
-     * Asks the nodes who holds one of the resources of a lock, about one after the other; of permits the one that it
-     * wants, or the first.
-     *
-     * @param list<string> $resources
-     * @return ?array<string, int|string>
-     */
-    public function heldBy(Native\Lock|Handle $lock, array $resources): ?array
-    {
-        $slot = (int) $lock->get('slot');
-        $options = $slot < 0 ? [] : ['permits' => $lock->get('permits'), 'slot' => $slot];
-        $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
-        foreach ($resources as $resource) {
-            $leftMs = $untilMs - \intdiv(\hrtime(true), 1000000);
-            $asking = $this->handle($resource, $options);
-            $leftMs > 0 && $this->run($asking, \REDLOCK_WHO, $leftMs);
-            if ($asking->heldBy() !== '') {
-                return \json_decode($asking->heldBy(), true);
-            }
-        }
-        return null;
     }
 
     /** How many calls are under way in Fibers and coroutines. */
