@@ -55,6 +55,17 @@ final class Attributes
         return \array_combine($names, $methods);
     }
 
+    /** @return list<string> the classes that have an attribute, or a method with one, maybe inherited */
+    public static function classes(): array
+    {
+        $classes = [];
+        foreach (self::ON_METHODS as $name) {
+            \array_push($classes, ...\array_keys(AnnotationCollector::getClassesByAnnotation($name)),
+                ...\array_column(AnnotationCollector::getMethodsByAnnotation($name), 'class'));
+        }
+        return \array_values(\array_unique($classes));
+    }
+
     /**
      * @param list<class-string> $names of attributes
      * @param \Closure(class-string): mixed $find what stands under that name: one, several, or null

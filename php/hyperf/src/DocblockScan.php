@@ -172,8 +172,8 @@ final class DocblockScan
         return \strtr((string) $arguments, ['{' => '[', '}' => ']', '"' => "'"]);
     }
 
-    /** @return \Generator<string> */
-    private static function files(string $path): \Generator
+    /** @return \Generator<string> those of PHP in a folder */
+    public static function files(string $path): \Generator
     {
         if (!\is_dir($path)) {
             return;

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
-use Hyperf\Di\Annotation\AnnotationCollector;
 use Redlock\Exception\InvalidOptionException;
 
 /**
@@ -56,11 +55,14 @@ final class Reach
             . 'code of a public method that is not static; write it above the methods of a class');
     }
 
-    /** @return list<string> about methods without a lock that override one with it, where Hyperf knows the class */
-    public static function overrides(): array
+    /**
+     * @param list<string> $classes
+     * @return list<string> about their methods without a lock that override one with it
+     */
+    public static function overrides(array $classes): array
     {
         $words = [];
-        foreach (\array_filter(\array_keys(AnnotationCollector::list()), \class_exists(...)) as $name) {
+        foreach (\array_filter($classes, \class_exists(...)) as $name) {
             $class = new \ReflectionClass($name);
             $parent = $class->getParentClass();
             foreach ($parent === false ? [] : $class->getMethods() as $method) {

@@ -11,6 +11,8 @@ use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\Listener\BootListener;
 use Redlock\Hyperf\Locks;
+use Redlock\Hyperf\Tests\Heirs\CreditCardPayment;
+use Redlock\Hyperf\Tests\Heirs\Payment;
 use Redlock\Tests\MemoryLogger;
 
 require_once __DIR__ . '/hyperf.php';
@@ -26,7 +28,7 @@ final class ReachTest extends TestCase
         $config = new class implements ConfigInterface {
             public function get(string $key, mixed $default = null): mixed
             {
-                return $default;
+                return $key === 'annotations.scan.paths' ? [__DIR__ . '/Heirs'] : $default;
             }
 
             public function has(string $keys): bool
@@ -76,6 +78,12 @@ final class ReachTest extends TestCase
         $logged = self::boot(Locked::class, OwnTrait::class, OfAll::class, LessThanItsParent::class);
         $this->assertSame([['warning', 'redlock: ' . LessThanItsParent::class . '::own overrides a method that has a '
             . 'lock, and has none: attributes are not inherited; write it there, too']], $logged);
+    }
+
+    public function testAnOverrideInAClassWithoutAttributesIsWarnedOf(): void
+    {
+        $this->assertSame([['warning', 'redlock: ' . CreditCardPayment::class . '::pay overrides a method that has a '
+            . 'lock, and has none: attributes are not inherited; write it there, too']], self::boot(Payment::class));
     }
 
     public function testWhatIsLockedBoots(): void

@@ -10,6 +10,7 @@ use Hyperf\Framework\Event\BootApplication;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\BootCheck;
 use Redlock\Hyperf\DocblockScan;
+use Redlock\Hyperf\Heirs;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\Reach;
 
@@ -27,13 +28,15 @@ final class BootListener implements ListenerInterface
 
     public function process(object $event): void
     {
-        DocblockScan::refuse($this->config->get('annotations.scan.paths', []));
+        $paths = $this->config->get('annotations.scan.paths', []);
+        DocblockScan::refuse($paths);
         $check = new BootCheck($this->locks);
         $methods = Attributes::methods();
         foreach ($methods as $method) {
             $check->method($method->class, $method, Attributes::of($method->class, $method));
         }
-        foreach ($methods === [] ? [] : Reach::overrides() as $words) {
+        $classes = $methods === [] ? [] : Heirs::of($paths, Attributes::classes());
+        foreach (Reach::overrides($classes) as $words) {
             $this->locks->warn($words);
         }
     }
