@@ -223,6 +223,7 @@ final class MemoryClientTest extends TestCase
             'a time-out' => [static fn (ClientInterface $c) => $c->lock('x', nodeTimeoutMs: 900)->acquire(0)],
             'a slot without permits' => [static fn (ClientInterface $c) => $c->lock('x', slot: 3)->acquire(0)],
             'an option of the client' => [static fn (ClientInterface $c) => $c->lock('x', keyPrefix: 'y')],
+            'a name of the library' => [static fn (ClientInterface $c) => $c->lock('libredlock:x')->acquire(0)],
             'no resource' => [static fn (ClientInterface $c) => $c->lock('')],
             'a wait' => [static fn (ClientInterface $c) => $c->lock('x')->acquire(-5)],
             'a wait that is tried' => [static fn (ClientInterface $c) => $c->lock('x')->tryAcquire(-5)],

@@ -241,7 +241,7 @@ final class Handle
             return $status;
         }
         $this->refused = null;
-        if ($this->native->check() !== \REDLOCK_OK) {
+        if ($this->native->check() !== \REDLOCK_OK || $this->refusesNames()) {
             return \REDLOCK_INVALID;
         }
         $this->attempts = 1;
@@ -292,6 +292,21 @@ final class Handle
             $this->message = 'extended';
         }
         return $status;
+    }
+
+    /** Names of the library's own keys: the native lock refuses them where it asks nodes, or adopts a token. */
+    private function refusesNames(): bool
+    {
+        try {
+            foreach ($this->resources as $resource) {
+                $probe = new Native\Lock($this->client, $resource, []);
+                $probe->adopt('any') === \REDLOCK_OK || $probe->fail(\REDLOCK_INVALID);
+                $probe->detach();
+            }
+        } catch (InvalidOptionException $refused) {
+            $this->refused = $refused;
+        }
+        return $this->refused !== null;
     }
 
     private function refusesTtl(int $ttlMs): bool
