@@ -349,7 +349,8 @@ class Hold implements HoldInterface
     {
         $state = $this->native->state();
         $status = $state === \REDLOCK_STATE_FREE ? \REDLOCK_OK : $this->leave($state);
-        $status === \REDLOCK_OK || $this->driver->events?->warn('redlock: {message}',
+        $isTold = $status === \REDLOCK_LOST && $this->loss !== 'closed'; /* the loss is an event by itself */
+        $status === \REDLOCK_OK || $isTold || $this->driver->events?->warn('redlock: {message}',
             ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
     }
 

@@ -103,6 +103,22 @@ final class EventsTest extends NodesTestCase
         $this->assertEqualsWithDelta(\microtime(true) * 1000, $lost->atMs, 60000);
     }
 
+    public function testALossUnderAFailingBodyIsLoggedOnce(): void
+    {
+        $client = $this->client(logger: $log = new MemoryLogger());
+        try {
+            $client->lock('r')->run(function (Hold $hold) use ($client): void {
+                $client->remove('r');
+                $hold->extend();
+            });
+            $this->fail('extended what was removed');
+        } catch (LostException) {
+            $words = \array_map(static fn (array $record): string => $record[2]['detail'] ?? $record[2]['message'],
+                $log->records);
+            $this->assertCount(1, \preg_grep('/gone/', $words), \implode("\n", $words));
+        }
+    }
+
     public function testNodesThatComeAndGoAreTold(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());
