@@ -6,6 +6,7 @@ namespace Redlock;
 
 use Redlock\Driver\Driver;
 use Redlock\Exception\BusyException;
+use Redlock\Exception\ForkedException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LimitException;
 use Redlock\Exception\LostException;
@@ -95,7 +96,6 @@ class Hold implements HoldInterface
         match ($this->native->state()) {
             \REDLOCK_STATE_HELD => null,
             \REDLOCK_STATE_LOST => $this->fail(\REDLOCK_LOST),
-            \REDLOCK_STATE_FORKED => $this->fail(\REDLOCK_FORKED),
             \REDLOCK_STATE_ADOPTED => throw self::notHeld($this->resource,
                 'the token is not confirmed yet: extend() confirms it'),
             default => throw self::notHeld($this->resource, 'this hold of it has ended'),
@@ -376,14 +376,23 @@ class Hold implements HoldInterface
         return $failure;
     }
 
-    /** The handle does not know any more that it was lost. */
+    /** The handle does not know any more what has become of it. */
     private function refuseWhatIsOver(): void
     {
-        if ($this->loss !== null && $this->native->state() === \REDLOCK_STATE_FREE) {
+        $state = $this->native->state();
+        if ($state === \REDLOCK_STATE_FORKED) {
+            $forked = new ForkedException("\"$this->resource\" is held by the parent process");
+            $forked->resource = $this->resource;
+            throw $forked;
+        }
+        if ($this->loss !== null && $state === \REDLOCK_STATE_FREE) {
             $lost = new LostException("\"$this->resource\": this hold of it was lost"
                 . ($this->loss === '' ? '' : " ($this->loss)"));
             [$lost->resource, $lost->reason] = [$this->resource, $this->loss];
             throw $lost;
+        }
+        if ($this->hasEnded && $state === \REDLOCK_STATE_FREE) {
+            throw self::notHeld($this->resource, 'this hold of it has ended');
         }
     }
 

@@ -188,6 +188,25 @@ final class HoldsTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAHoldThatHasEndedSaysSo(): void
+    {
+        $released = $this->client()->lock('ended')->acquire();
+        $released->release();
+        $detached = $this->client()->lock('handed')->acquire();
+        $detached->detach();
+        foreach ([$released, $detached] as $hold) {
+            foreach (['release', 'extend', 'expire', 'downgrade', 'detach', 'check'] as $act) {
+                try {
+                    $hold->{$act}();
+                    $this->fail("$act acts on what has ended");
+                } catch (NotHeldException $over) {
+                    $this->assertSame("\"{$hold->resource()}\" is not held: this hold of it has ended",
+                        $over->getMessage(), $act);
+                }
+            }
+        }
+    }
+
     public function testTheLockMeansTheCallersOwnHold(): void
     {
         $lock = $this->client(loop: $this->loop)->lock('own', permits: 3);
@@ -350,11 +369,17 @@ final class HoldsTest extends NodesTestCase
         $told = $this->inChild(static function () use ($lock, $hold): string {
             $acts = [$hold->release(...), $hold->extend(...), $lock->release(...), $hold->check(...)];
             $told = [...\array_map(self::thrown(...), $acts), $hold->isHeld(), $hold->isLost(), $lock->tryAcquire()];
+            try {
+                $hold->detach();
+            } catch (ForkedException $forked) {
+                $told[] = $forked->getMessage();
+            }
             unset($hold, $lock);
             return \json_encode($told);
         });
         $forked = ForkedException::class;
-        $this->assertSame([$forked, $forked, $forked, $forked, false, true, false], \json_decode($told, true));
+        $this->assertSame([$forked, $forked, $forked, $forked, false, true, false, '"forked" is held by the parent '
+            . 'process'], \json_decode($told, true));
         $this->assertSame($hold->token(), $this->client()->status('forked')->token);
         $hold->check();
         $hold->release();
