@@ -8,6 +8,7 @@ import threading
 import common
 import faces
 from common import lapsing, now_ms  # noqa: F401
+from forked import Forked
 from testing import ReplyError
 
 REPLY_S = 150
@@ -76,6 +77,12 @@ class Call:
         return self.reply
 
 
+def start(argv, environment):
+    if argv[1:] and argv[1].startswith(str(faces.DRIVERS)) and argv[1].endswith(".py"):
+        return Forked(argv, environment)
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
 class Driver:
     """One process of a face."""
 
@@ -86,8 +93,7 @@ class Driver:
         self.ids = itertools.count(1)
         self.calls = {}
         self.mutex = threading.Lock()
-        self.process = subprocess.Popen(argv or faces.ARGV[face], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=environment or faces.environment())
+        self.process = start(argv or faces.ARGV[face], environment or faces.environment())
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 

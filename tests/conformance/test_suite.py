@@ -162,3 +162,26 @@ def test_a_driver_that_overstates_its_validity_is_found(parties, nodes):
     took["validity_ms"] += 1000
     with pytest.raises(AssertionError, match="over-stated"):
         lock.checked(took)
+
+
+@pytest.mark.parametrize("forked", ["c", "cli", "python", "aio"])
+def test_a_forked_driver_is_like_one_that_was_started(forked, monkeypatch):
+    """It has what its file says it has, the environment of its case, and nothing of the driver beside it."""
+    monkeypatch.setenv("REDLOCK_GUARD", "of this case")
+    beside = Driver(forked)
+    driver = Driver(forked)
+    started = subprocess.Popen(faces.ARGV[forked], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env=faces.environment())
+    try:
+        assert driver.call("hello").pid == driver.pid != beside.call("hello").pid
+        started.stdin.write(b'{"id": 1, "do": "hello"}\n')
+        started.stdin.flush()
+        started.stdout.readline()
+        assert len(os.listdir("/proc/%d/fd" % driver.pid)) == len(os.listdir("/proc/%d/fd" % started.pid))
+        assert len(os.listdir("/proc/%d/task" % driver.pid)) == len(os.listdir("/proc/%d/task" % started.pid))
+        driver.kill()
+        assert driver.process.returncode == -9 and beside.call("hello").pid == beside.pid
+    finally:
+        for one in driver, beside:
+            one.close()
+        started.communicate()
