@@ -22,6 +22,7 @@
 #define PAUSE_MIN_NS (MS / 2)
 #define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
 #define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
+#define CLEARED_MAX 1000       /* so many places one script clears away at most (node/scripts.c): more may be left */
 
 /* ---- the waiters behind a leader ---- */
 
@@ -295,7 +296,7 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
-  int is_first = rank == 0 || RLK_MUTANT(QUEUE_JUMPER);
+  int is_first = rank == 0 || RLK_MUTANT(QUEUE_JUMPER), is_cleared = lock->wait->rank - rank >= CLEARED_MAX;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
   note_rank(lock, rank, now);
@@ -307,6 +308,8 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
     return RLK_TURN_ATTEMPT;
   if (is_first && until_ns == 0)
     return sleep_until(lock, lock->wait->pause_until_ns);
+  if (is_cleared && until_ns == 0)
+    return sleep_until(lock, now + ASK_MIN_NS);
   return sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
