@@ -565,9 +565,9 @@ REDLOCK_API int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t si
 REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 
 /* Who holds the resource, as JSON: {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200}. Of
- * readers it is the one whose lease is longest, and "readers" says how many there are. Known
- * after redlock_lock_who, after an inspect that found a holder, and during and after an acquire that waits for a busy
- * lock. Name, host and pid are what that client has written to the nodes (option holder_info), for people to read;
+ * readers it is the one whose lease is longest, and "readers" says how many there are. Known after redlock_lock_who or
+ * a started REDLOCK_WHO, and after an inspect that found a holder; an acquire does not ask for it. Name, host and pid
+ * are what that client has written to the nodes (option holder_info), for people to read;
  * held_ms compares the clocks of two machines. "" if it is not known: another library, holder_info off, nobody asked.
  * No I/O. */
 REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
