@@ -248,23 +248,26 @@ def test_readers_enter_together_and_a_writer_after_them(nodes, make_client):
     first = held(clients[0].lock("r", **LONG))
     waiters = []
 
-    def ends(lock):
+    def until(is_so, what):
         """Nobody is late for a turn meanwhile."""
-        spin(lock.client, lambda: [client.process() for client in clients] and lock.status != PENDING, 30, "it ends")
+        spin(clients[0], lambda: [client.process() for client in clients] and is_so(), 30, what)
+
+    def ends(lock):
+        until(lambda: lock.status != PENDING, "it ends")
         return lock.status
 
     for number, client in enumerate(clients[1:]):
         lock = client.lock("r", shared="false" if number == 2 else "true", **LONG)
         assert lock.start(rl.ACQUIRE, 120000) == OK
-        spin(client, lambda: len(places(nodes)) == number + 1, 30, "it waits")
+        until(lambda: len(places(nodes)) == number + 1, "it waits")
         waiters.append(lock)
     assert first.release() == OK
     one, two, writer, late = waiters
     assert (ends(one), ends(two)) == (OK, OK)
-    assert (writer.status, late.status) == (PENDING, PENDING)
+    in_time((writer.status, late.status) == (PENDING, PENDING), "the writer keeps its promise")
     assert (one.release(), two.release()) == (OK, OK)
     assert ends(writer) == OK
-    assert late.status == PENDING
+    in_time(late.status == PENDING, "the writer comes before the reader behind it")
     assert writer.release() == OK
     assert ends(late) == OK
     assert late.release() == OK
