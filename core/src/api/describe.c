@@ -31,26 +31,6 @@ static void string(struct rlk_text *out, const char *name, const char *value)
   rlk_text_json(out, value, strlen(value), SIZE_MAX);
 }
 
-/* Words for people have their backslashes already: they need only what JSON does. Names in them may have any bytes. */
-static void words(struct rlk_text *out, const char *name, const char *value)
-{
-  const char *odd = value;
-  while (*odd >= ' ' && *odd < 127)
-    odd++;
-  rlk_text_add(out, ",");
-  if (*odd) {
-    string(out, name, value);
-    return;
-  }
-  key(out, name);
-  rlk_text_add(out, "\"");
-  for (; *value; value++) {
-    rlk_text_add(out, strchr("\"\\", *value) ? "\\" : "");
-    rlk_text_bytes(out, value, 1);
-  }
-  rlk_text_add(out, "\"");
-}
-
 static int is_word(const char *type, const char *value)
 {
   return strcmp(type, "string") == 0 || (strcmp(type, "int") == 0 && strcmp(value, "auto") == 0);
@@ -101,7 +81,7 @@ static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
   } else {
     rlk_refusal(n, &why, now);
   }
-  words(out, "why", why.words);
+  more(out, "why", why.words);
   more(out, "reason", rlk_why_name(why.why));
   more(out, "advice", rlk_advice(n->net, why.why, now));
 }

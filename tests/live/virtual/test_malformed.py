@@ -65,10 +65,3 @@ def test_node_that_sent_rubbish_is_reconnected(make_client, nodes, fake_server):
     lock = make_client([fake.url, nodes.urls[0]]).lock()  # both are needed
     assert lock.acquire() == NO_QUORUM
     assert lock.acquire(5000) == OK and fake.accepted >= 2
-
-
-def test_words_of_a_refusal_are_escaped_once_in_a_description(make_client, fake_server):
-    fake = fake_server({"INFO": b'-ERR "a\\b" \x1b[31m\r\n'})
-    client = make_client([fake.url])
-    spin(client, lambda: client.describe()["nodes"][0]["why"])
-    assert r'"a\\b" \x1b[31m' in client.describe()["nodes"][0]["why"]
