@@ -1,4 +1,7 @@
-"""Which programs use the nodes: when a client tells it, for hours, and what it knows of the nodes by then."""
+"""Which programs use the nodes: when a client tells it, for hours, and what it knows of the nodes by then.
+
+The hours are those of the virtual world: a sleep moves its clock, and nobody waits.
+"""
 import pytest
 
 from helpers import held_everywhere, inspected, lock_once
