@@ -113,7 +113,11 @@ enum redlock_operation {
   REDLOCK_REMOVE = 6,  /* arg: 0; as redlock_lock_remove */
   REDLOCK_WHO = 7,     /* arg: a limit in ms, -1 for none; an inspect that ends when a majority shows one holder. After
                           a refusal (BUSY) that stays the result, and its message names the holder */
-  REDLOCK_LIST = 8     /* arg: a limit in ms, -1 for none; as redlock_lock_list */
+  REDLOCK_LIST = 8,    /* arg: a limit in ms, -1 for none; as redlock_lock_list */
+  REDLOCK_EXAMINE = 9  /* arg: 0; of a client that only looks, for tools that look after nodes. Each node runs the
+                          resource, a Lua script, with key_prefix as ARGV[1], and what that returns, a text, is
+                          REDLOCK_ANSWER_TEXT. The resource "libredlock:c:programs" is no script: it reads which
+                          programs use the nodes, for redlock_client_describe. OK once no answer is outstanding */
 };
 
 /* A flag that may be added to an operation for redlock_lock_start. */
@@ -181,7 +185,8 @@ enum redlock_option_field {
 enum redlock_answer_field {
   REDLOCK_ANSWER_WORDS = 0,  /* "granted", "busy (4.2 s left)", "connection refused", ... */
   REDLOCK_ANSWER_TTL_MS = 1, /* remaining TTL of the key there in ms, "" if unknown, "none" if it has no TTL */
-  REDLOCK_ANSWER_TOKEN = 2   /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
+  REDLOCK_ANSWER_TOKEN = 2,  /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
+  REDLOCK_ANSWER_TEXT = 3    /* what the script of REDLOCK_EXAMINE returned there, up to a NUL; else "" */
 };
 
 /* What is known of a list, for redlock_lock_listed. */
@@ -245,6 +250,16 @@ REDLOCK_API const char *redlock_status_text(int status);
 
 /* 1 if the status has the trait (enum redlock_trait), else 0. Any thread. */
 REDLOCK_API int redlock_status_is(int status, int trait);
+
+/* The clock by which leases end, in ms: it never steps, and counts suspend. Any thread. */
+REDLOCK_API int64_t redlock_now_ms(void);
+
+/* A number that a process does not share with its children, however they were forked. No system call. Any thread. */
+REDLOCK_API uint32_t redlock_fork_generation(void);
+
+/* Copies a text as messages show it: printable UTF-8 as it is, all other bytes in hexadecimal. -REDLOCK_INVALID for
+ * NULL. Any thread. */
+REDLOCK_API int64_t redlock_escape(const char *text, char *buf, size_t size);
 
 /* Field `field` (enum redlock_option_field) of option number `index`, starting at 0; NULL past the end. The bindings,
  * the command line and docs/options.md are generated from this table. Never freed. Any thread. */
@@ -324,8 +339,11 @@ REDLOCK_API int64_t redlock_client_event(redlock_client *client, char *buf, size
  * Returns a negated status on error. Any thread. */
 REDLOCK_API int redlock_client_event_fd(redlock_client *client);
 
-/* Describes the client in JSON: options, nodes, their eligibility to vote, and what redlock_client_metrics counts. It
- * contains no passwords. No I/O. Any thread. */
+/* Describes the client in JSON: options, nodes, their eligibility to vote, and what redlock_client_metrics counts; in
+ * "programs" also the programs that share these nodes but have another version, number or list than this one, as the
+ * nodes told when this client last wrote its own entry there (option holder_info; every ten minutes). "differs" is in
+ * an entry whose list has nodes that ours lacks, or the other way round. It contains no passwords. No I/O. Any thread.
+ */
 REDLOCK_API int64_t redlock_client_describe(redlock_client *client, char *buf, size_t size);
 
 /* Figures of the client's locks and nodes as OpenMetrics text, for Prometheus: acquisitions by status, losses by

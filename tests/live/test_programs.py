@@ -107,6 +107,27 @@ def test_what_a_neighbour_forged_goes(nodes, make_client):
     assert warnings(client) == []
 
 
+def test_a_newcomer_names_who_has_another_list(make_cluster, make_client):
+    """By markers: a name and an address of one server are no difference."""
+    cluster = make_cluster(4, bootstrapped=False)
+    a, b, c, d = cluster.nodes
+    clients = {}
+    for name, servers in {"old": [a, b, c], "new": [b, c, d]}.items():
+        cluster.bootstrap(nodes=servers)
+        clients[name] = make_client([node.url for node in servers], client_name=name, guard="marker")
+        once_used(clients[name], servers)
+    urls = [node.url.replace("127.0.0.1", "localhost") for node in (c, b, a)]
+    once_used(by_name := make_client(urls, client_name="by-name", guard="marker"), [b, c])
+
+    def named(client):
+        return {program["program"]: program.get("differs") for program in client.describe()["programs"]}
+
+    eventually(lambda: named(clients["new"]) == {"old": {"has": [a.name], "lacks": [d.name]}})
+    eventually(lambda: set(named(by_name)) == {"old", "new"})
+    assert named(by_name)["old"] is None and named(by_name)["new"] is not None
+    assert named(clients["old"]) == {}, "it has not written its field again since"
+
+
 ALL_KEYS = ["~*"]
 ENTRIES_ONLY = ["%RW~r", "%RW~libredlock:[mqp]*", "%RW~libredlock:c:[0-9a-f]*"]
 

@@ -45,8 +45,9 @@ int holder_is_programs(const struct request *request)
 /* Nothing reads it here: what it leaves behind is tested on real servers. */
 void holder_programs(struct request *request)
 {
-  if (request->count != 6 || server_number(request, 2) != 1) {
-    world_violation(request->world, "a program that is not told by one key, a field and a value");
+  if (request->count != 7 || server_number(request, 2) != 1) {
+    world_violation(request->world,
+                    "a program that is not told by one key, a field, a value and the room of the reply");
     return;
   }
   server_reply(request, ":1\r\n");

@@ -98,7 +98,7 @@ static void a_locks_options_are_checked_before_anything_is_sent(void **state)
 static void waits_and_operations_have_a_range(void **state)
 {
   static const int64_t waits[] = {-3, -1000, INT64_C(31536000001)};
-  static const int operations[] = {0, REDLOCK_LIST + 1, -1};
+  static const int operations[] = {0, REDLOCK_EXAMINE + 1, -1};
   char number[32];
   (void)state;
   for (int i = 0; i < 3; i++) {
@@ -111,6 +111,14 @@ static void waits_and_operations_have_a_range(void **state)
     assert_int_equal(redlock_lock_start(lock, operations[i], 0), REDLOCK_INVALID);
     assert_says(lock_message(), number);
   }
+}
+
+static void only_a_client_that_looks_runs_scripts(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_start(lock, REDLOCK_EXAMINE, 0), REDLOCK_INVALID);
+  assert_says(lock_message(), "examine");
+  assert_says(lock_message(), "opened to look");
 }
 
 static void assert_unusable(redlock_lock *made, const char *word)
@@ -167,6 +175,7 @@ int main(void)
       OPEN(a_locks_options_are_its_own),
       OPEN(a_locks_options_are_checked_before_anything_is_sent),
       OPEN(waits_and_operations_have_a_range),
+      OPEN(only_a_client_that_looks_runs_scripts),
       OPEN(a_resource_has_1_byte_to_512_mb),
       FRESH(a_lock_needs_an_open_client),
       OPEN(a_token_has_1_to_128_bytes),

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -191,13 +193,40 @@ static void every_status_has_a_counter(void **state)
   assert_string_equal(redlock_status_name(RLK_COUNTED_STATUSES), "UNKNOWN");
 }
 
+static void a_text_is_escaped_as_in_messages(void **state)
+{
+  char text[32];
+  (void)state;
+  assert_int_equal(redlock_escape("a\x1b[2J\n\xc3\xa9\xff", text, sizeof text), 18);
+  assert_string_equal(text, "a\\x1b[2J\\x0a\xc3\xa9\\xff");
+  assert_int_equal(redlock_escape("orders", text, 4), 6);
+  assert_string_equal(text, "ord");
+  assert_int_equal(redlock_escape(NULL, text, sizeof text), -REDLOCK_INVALID);
+}
+
+static void a_child_has_another_generation(void **state)
+{
+  uint32_t generation = redlock_fork_generation();
+  int status = -1;
+  pid_t child;
+  (void)state;
+  assert_int_equal(redlock_fork_generation(), generation);
+  child = fork();
+  if (child == 0)
+    _exit(redlock_fork_generation() != generation ? 0 : 1);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(redlock_fork_generation(), generation);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_status_has_a_counter),        cmocka_unit_test(statuses_have_names_texts_and_traits),
       cmocka_unit_test(the_option_table_is_whole),         cmocka_unit_test(a_null_handle_is_invalid),
       cmocka_unit_test(texts_are_cut_and_counted),         cmocka_unit_test(a_lock_is_free_before_its_first_operation),
-      cmocka_unit_test(every_reason_of_a_loss_has_a_name),
+      cmocka_unit_test(every_reason_of_a_loss_has_a_name), cmocka_unit_test(a_text_is_escaped_as_in_messages),
+      cmocka_unit_test(a_child_has_another_generation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

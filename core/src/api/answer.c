@@ -219,13 +219,15 @@ int64_t redlock_lock_answer(redlock_lock *lock, int node, int field, char *buf, 
   redlock_client *c = rlk_enter_lock(lock);
   if (!c)
     return -REDLOCK_INVALID;
-  if (!has_node(lock, node) || field < REDLOCK_ANSWER_WORDS || field > REDLOCK_ANSWER_TOKEN)
+  if (!has_node(lock, node) || field < REDLOCK_ANSWER_WORDS || field > REDLOCK_ANSWER_TEXT)
     return rlk_leave(c, -REDLOCK_INVALID);
   if (field == REDLOCK_ANSWER_WORDS)
     rlk_answer_words(lock, node, &out, rlk_client_now(c));
   else if (field == REDLOCK_ANSWER_TTL_MS && lock->votes[node] == RLK_BUSY)
     ttl_words(&lock->node_answers[node], &out, rlk_client_now(c));
   else if (field == REDLOCK_ANSWER_TOKEN && lock->op.kind == REDLOCK_INSPECT && lock->node_answers[node].value)
+    rlk_text_add(&out, lock->node_answers[node].value);
+  else if (field == REDLOCK_ANSWER_TEXT && lock->op.kind == REDLOCK_EXAMINE && lock->node_answers[node].value)
     rlk_text_add(&out, lock->node_answers[node].value);
   return rlk_leave_text(c, &out);
 }

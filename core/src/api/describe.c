@@ -3,8 +3,9 @@
 
 #include "../lock/lease.h"
 #include "../wait/room.h"
-#include "api.h"
 #include "../vote/eligible.h"
+#include "api.h"
+#include "neighbours.h"
 
 static const char *state_name(const struct rlk_node *n)
 {
@@ -278,6 +279,8 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
     rlk_text_add(&out, i ? "," : "");
     node(&c->engine.net.nodes[i], &out, now);
   }
+  rlk_text_add(&out, "],\"programs\":[");
+  rlk_neighbours(c, &out, now);
   rlk_text_add(&out, "]}");
   return rlk_leave_text(c, &out);
 }

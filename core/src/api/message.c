@@ -18,6 +18,7 @@ static const char *const verbs[] = {
     [REDLOCK_EXPIRE] = "set the lease of",
     [REDLOCK_REMOVE] = "deleted",
     [REDLOCK_LIST] = "listed",
+    [REDLOCK_EXAMINE] = "answered",
 };
 
 static void headline(redlock_lock *lock, struct rlk_text *out)

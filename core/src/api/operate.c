@@ -4,6 +4,7 @@
 #include "../client/driver.h"
 #include "../client/keeper.h"
 #include "../lock/depth.h"
+#include "../lock/examine.h"
 #include "../lock/extend.h"
 #include "../lock/lease.h"
 #include "../lock/listing.h"
@@ -35,16 +36,16 @@ static int get_keeper(redlock_lock *lock, int kind)
 
 const struct rlk_verb *rlk_verb_of(int operation)
 {
-  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release, &rlk_inspect,
-                                                 &rlk_expire,  &rlk_remove, &rlk_who,     &rlk_list};
-  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_LIST ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
+  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release, &rlk_inspect, &rlk_expire,
+                                                 &rlk_remove,  &rlk_who,    &rlk_list,    &rlk_examine};
+  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_EXAMINE ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
 }
 
 static void refuse_operation(redlock_lock *lock, int operation)
 {
   char why[80];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_LIST);
+  rlk_text_format(&text, "operation is %d; allowed: 1 to %d (enum redlock_operation)", operation, REDLOCK_EXAMINE);
   rlk_lock_refuse(lock, why);
 }
 

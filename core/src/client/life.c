@@ -20,6 +20,8 @@ void rlk_client_free_nodes(redlock_client *c, struct rlk_node *nodes, int count)
   for (int i = 0; i < count; i++) {
     rlk_timer_clear(&c->engine.net.timers, &nodes[i].timer);
     rlk_node_free(&nodes[i]);
+    free(c->engine.peers[i].programs.text);
+    c->engine.peers[i].programs.text = NULL;
   }
   free(nodes);
 }

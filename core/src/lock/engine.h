@@ -23,13 +23,21 @@ struct rlk_waiter {
 };
 
 /* What the locks of a client know of a node. */
+/* What a node has told of the programs that use it (programs.c). */
+struct rlk_programs {
+  int64_t again_ns; /* then it is told again which program this is */
+  int64_t told_ns;
+  char *text; /* its time in s, then fields and their values, as texts behind their size; NULL: it has told nothing */
+  size_t size;
+};
+
 struct rlk_peer {
   uint64_t granted, busy, other, late; /* answers to SET */
   int64_t queue_again_ns;              /* until then waiters do not queue there: it denies a command of the queue */
   int queue_works;                     /* a lock was handed over there, and that was not denied since */
   int queue_refused;                   /* the server forbids the queue (already reported) */
-  int64_t program_again_ns;            /* then it is told again which program this is */
   int holder_refused;                  /* the same for the entries of holders */
+  struct rlk_programs programs;
 };
 
 struct rlk_engine {

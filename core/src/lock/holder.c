@@ -35,7 +35,7 @@ void rlk_holder_init(struct rlk_engine *e)
   rlk_text_add(&out, " ");
   rlk_text_add(&out, RLK_STRING(&e->net, CLIENT_NAME));
   for (int i = 0; i < e->net.node_count; i++)
-    e->net.nodes[i].entry_until_ns = e->peers[i].program_again_ns = 0;
+    e->net.nodes[i].entry_until_ns = e->peers[i].programs.again_ns = 0;
 }
 
 static void entry_key(const struct rlk_net *net, const char *client, char *out, size_t size)

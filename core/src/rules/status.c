@@ -1,5 +1,8 @@
-/* The list of statuses: name, text, predicates. */
+/* The list of statuses: name, text, predicates. And the functions that need no client. */
 #include "../../include/redlock.h"
+#include "../base/buffer.h"
+#include "../base/fork.h"
+#include "../base/platform.h"
 
 enum { ERROR = 1 << REDLOCK_IS_ERROR, RETRIABLE = 1 << REDLOCK_IS_RETRIABLE, USAGE = 1 << REDLOCK_IS_USAGE };
 
@@ -57,4 +60,23 @@ int redlock_status_is(int status, int trait)
   if (!known(status) || trait < REDLOCK_IS_ERROR || trait > REDLOCK_IS_USAGE)
     return 0;
   return (statuses[status].traits >> trait) & 1;
+}
+
+int64_t redlock_now_ms(void)
+{
+  return rlk_platform_real.now_ns(NULL) / RLK_NS_PER_MS;
+}
+
+uint32_t redlock_fork_generation(void)
+{
+  return rlk_fork_generation();
+}
+
+int64_t redlock_escape(const char *text, char *buf, size_t size)
+{
+  struct rlk_text out = rlk_text_in(buf, size);
+  if (!text)
+    return -REDLOCK_INVALID;
+  rlk_text_clean(&out, text);
+  return (int64_t)out.length;
 }

@@ -35,6 +35,7 @@ namespace {
     const REDLOCK_REMOVE = 6;
     const REDLOCK_WHO = 7;
     const REDLOCK_LIST = 8;
+    const REDLOCK_EXAMINE = 9;
     const REDLOCK_AT_ONCE = 256;
     const REDLOCK_STATE_FREE = 0;
     const REDLOCK_STATE_HELD = 1;
@@ -72,6 +73,7 @@ namespace {
     const REDLOCK_ANSWER_WORDS = 0;
     const REDLOCK_ANSWER_TTL_MS = 1;
     const REDLOCK_ANSWER_TOKEN = 2;
+    const REDLOCK_ANSWER_TEXT = 3;
     const REDLOCK_LISTED_ROWS = 0;
     const REDLOCK_LISTED_MORE = 1;
     const REDLOCK_LISTED_KEYS = 2;

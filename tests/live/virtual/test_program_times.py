@@ -82,3 +82,33 @@ def test_a_list_has_one_field_whatever_is_down(nodes, make_client):
     held_everywhere(held)
     eventually(lambda: told(nodes[4]))
     assert {told(node)[1] for node in nodes} == {field}
+
+
+def named(client):
+    """The others of which the client knows, with what their lists have and lack."""
+    return {program["program"]: program.get("differs") for program in client.describe()["programs"]}
+
+
+def test_a_client_names_who_has_another_list(make_cluster, make_client):
+    """The newcomer at once, and who was there before within ten minutes; the same list is no difference."""
+    cluster = make_cluster(4, bootstrapped=False)
+    a, b, c, d = cluster.nodes
+    lists = {"old": [a, b, c], "new": [b, c, d], "twin": [c, b, a]}
+    clients = {}
+    for name, servers in lists.items():
+        cluster.bootstrap(nodes=servers)
+        clients[name] = make_client([server.url for server in servers], client_name=name, guard="marker",
+                                    max_ttl_ms=45000 if name == "twin" else 30000)
+        held = clients[name].lock()
+        assert held.acquire(5000) == OK, held.message
+        held_everywhere(held)
+        assert held.release() == OK
+    eventually(lambda: named(clients["new"]) == {"old": {"has": [a.name], "lacks": [d.name]}})
+    eventually(lambda: named(clients["twin"]) == {"old": None, "new": {"has": [d.name], "lacks": [a.name]}})
+    assert named(clients["old"]) == {}
+    time.sleep(AGAIN_S)
+    lock_once(clients["old"])
+    eventually(lambda: named(clients["old"]) == {"new": {"has": [d.name], "lacks": [a.name]}, "twin": None})
+    others = {program["program"]: program for program in clients["old"].describe()["programs"]}
+    assert (others["twin"]["max_ttl_ms"], others["twin"]["nodes"]) == (45000, [c.name, b.name, a.name])
+    assert AGAIN_S <= others["twin"]["seen_s_ago"] < AGAIN_S + 60

@@ -23,6 +23,8 @@ enum setting {
   SETTINGS
 };
 
+enum { PROGRAMS_MAX = 4 };
+
 struct program {
   int64_t at_s; /* 0: none */
   char field[320], value[1024];
@@ -32,7 +34,7 @@ struct server {
   struct store stores[DATABASES], saved[DATABASES]; /* the second in its file */
   struct counted counted[COUNTED_MAX];
   int64_t expired;
-  struct program program;
+  struct program programs[PROGRAMS_MAX];
   char settings[SETTINGS][64];
   int is_replica, master; /* -1: it does not reach its master */
   uint64_t history, former_history;

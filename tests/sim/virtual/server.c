@@ -51,7 +51,7 @@ void start_server(int index)
   }
   memset(server->counted, 0, sizeof server->counted);
   server->expired = 0;
-  server->program.at_s = 0;
+  memset(server->programs, 0, sizeof server->programs);
   for (int i = 0; i < SETTINGS; i++)
     snprintf(server->settings[i], sizeof server->settings[i], "%s", defaults[i].value);
   boot_server(index, BOOT_WITH_ALL);
@@ -338,31 +338,60 @@ static void pubsub(struct request *request)
 }
 
 /* The program that was told last; what else its script does is tested on real servers. */
+static struct program *program_of(struct request *request, const struct argument *field)
+{
+  struct program *all = server_of(request)->programs;
+  int i = 0;
+  while (i < PROGRAMS_MAX && all[i].at_s && !server_is_text(field, all[i].field, strlen(all[i].field)))
+    i++;
+  if (i == PROGRAMS_MAX)
+    world_fail(request->world, "more programs than the model server can hold");
+  return &all[i];
+}
+
+/* As the script of programs does it for a few of them: of the others it tells if this one is new, or asks for them. */
+static void tell_programs(struct request *request)
+{
+  const struct program *all = server_of(request)->programs;
+  const struct argument *field = &request->arguments[4], *value = &request->arguments[5];
+  struct program *ours = program_of(request, field);
+  int64_t now_s = server_clock_ms(request->world, request->node) / 1000;
+  char text[PROGRAMS_MAX * sizeof *all + 64];
+  int is_asked = !ours->at_s || server_number(request, 6) > 0;
+  int size = snprintf(text, sizeof text, "10:%lld", (long long)now_s);
+  ours->at_s = now_s;
+  snprintf(ours->field, sizeof ours->field, "%.*s", (int)field->size, field->bytes);
+  snprintf(ours->value, sizeof ours->value, "v1 %lld %.*s", (long long)now_s, (int)value->size, value->bytes);
+  for (const struct program *other = all; is_asked && other < all + PROGRAMS_MAX && other->at_s; other++)
+    if (other != ours)
+      size += snprintf(text + size, sizeof text - (size_t)size, "%zu:%s%zu:%s", strlen(other->field), other->field,
+                       strlen(other->value), other->value);
+  server_reply_bulk(request, text, (size_t)size);
+}
+
 static void eval(struct request *request)
 {
-  struct program *program = &server_of(request)->program;
-  if (holder_is_programs(request) && request->count == 6) {
-    const struct argument *field = &request->arguments[4], *value = &request->arguments[5];
-    program->at_s = server_clock_ms(request->world, request->node) / 1000;
-    snprintf(program->field, sizeof program->field, "%.*s", (int)field->size, field->bytes);
-    snprintf(program->value, sizeof program->value, "v1 %lld %.*s", (long long)program->at_s, (int)value->size,
-             value->bytes);
-  }
-  script_eval(request);
+  if (holder_is_programs(request) && request->count == 7)
+    tell_programs(request);
+  else
+    script_eval(request);
 }
 
 static void hgetall(struct request *request)
 {
-  const struct program *program = &server_of(request)->program;
+  const struct program *all = server_of(request)->programs;
+  int count = 0;
   if (!server_is_text(&request->arguments[1], PROGRAMS, sizeof PROGRAMS - 1)) {
     lua_command(request);
     return;
   }
-  server_reply_number(request, '*', program->at_s ? 2 : 0);
-  if (!program->at_s)
-    return;
-  server_reply_bulk(request, program->field, strlen(program->field));
-  server_reply_bulk(request, program->value, strlen(program->value));
+  while (count < PROGRAMS_MAX && all[count].at_s)
+    count++;
+  server_reply_number(request, '*', 2 * count);
+  for (int i = 0; i < count; i++) {
+    server_reply_bulk(request, all[i].field, strlen(all[i].field));
+    server_reply_bulk(request, all[i].value, strlen(all[i].value));
+  }
 }
 
 static const struct {
