@@ -40,25 +40,11 @@ static int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t
   status = redlock_lock_wait(lock, limit_ms);
   return status == REDLOCK_INVALID ? REDLOCK_CANCELLED : status; /* the client was closed since it was started */
 }
-
-/* The clock of leases, which no tool that freezes Python's time stops. */
-static int64_t now_ms(void)
-{
-  return rlk_platform_real.now_ns(NULL) / RLK_NS_PER_MS;
-}
-
-/* Differs between a process and its children, however they were forked; without a system call. */
-static uint32_t fork_generation(void)
-{
-  return rlk_fork_generation();
-}
 """
 TOGETHER_DECLARED = """
 redlock_lock *make_lock(redlock_client *client, const void *resource, size_t size,
                         const char *settings, size_t settings_size, uint64_t tag);
 int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
-int64_t now_ms(void);
-uint32_t fork_generation(void);
 """
 
 def builder():
@@ -67,10 +53,10 @@ def builder():
     ffi.cdef(declarations(ROOT / "core/include/redlock.h") + TOGETHER_DECLARED)
     ffi.set_source(
         "libredlock._core",
-        '#include "redlock.h"\n#include "base/fork.h"\n#include "base/platform.h"\n#include <string.h>\n' + TOGETHER,
+        '#include "redlock.h"\n#include <string.h>\n' + TOGETHER,
         sources=(ROOT / "core/sources.txt").read_text().split() + hiredis.sources,
         depends=["core/sources.txt", "python/exports.map", *map(str, sorted(ROOT.glob("core/**/*.h")))],
-        include_dirs=["core/include", "core/src"],
+        include_dirs=["core/include"],
         define_macros=[("_GNU_SOURCE", "")],
         extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *hiredis.cflags],
         extra_link_args=[

@@ -46,27 +46,24 @@ static enum subject subject_of(redlock_client *client, int node, int64_t max_ttl
   return told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS) < max_ttl_ms ? RAISED : LOWERED;
 }
 
-/* The programs that may be the reason to answer no. */
-static void name_programs(redlock_client *client, const struct args *args, enum subject subject, int64_t max_ttl_ms)
+/* The programs that may be the reason to answer no. Nodes with another marker tell them, too: this looks without one.
+ */
+static void name_programs(const struct args *args, enum subject subject, int64_t max_ttl_ms)
 {
-  struct session session = {.args = args, .client = client, .client_fd = -1, .signal_fd = -1};
-  if (subject != RAISED && subject != LOWERED && subject != STOPPED)
-    return;
-  json_t *nodes = must(json_array());
-  for (int i = 0; i < redlock_client_node_count(client); i++) {
-    bool answers = told(client, i, REDLOCK_BOOTSTRAP_FOUND) != REDLOCK_FOUND_NOTHING;
-    char *name = node_name(client, i);
-    json_array_append_new(nodes, must(json_pack("{s:s,s:s}", "node", name, "state", answers ? "ready" : "down")));
-    free(name);
+  struct session session = {.args = args, .client = must(redlock_client_new()), .client_fd = -1, .signal_fd = -1};
+  if ((subject == RAISED || subject == LOWERED || subject == STOPPED) && options_set(session.client, args) == 0 &&
+      redlock_client_set(session.client, "guard", "off") == REDLOCK_OK &&
+      redlock_client_open_to_look(session.client) == REDLOCK_OK) {
+    session.client_fd = redlock_client_fd(session.client);
+    json_t *programs = programs_examine(&session);
+    programs_say(programs,
+                 subject == LOWERED  ? 0
+                 : subject == RAISED ? max_ttl_ms
+                                     : INT64_MAX,
+                 subject == LOWERED ? max_ttl_ms : INT64_MAX);
+    json_decref(programs);
   }
-  json_t *programs = programs_examine(&session, nodes);
-  programs_say(programs,
-               subject == LOWERED  ? 0
-               : subject == RAISED ? max_ttl_ms
-                                   : INT64_MAX,
-               subject == LOWERED ? max_ttl_ms : INT64_MAX);
-  json_decref(programs);
-  json_decref(nodes);
+  redlock_client_free(session.client);
 }
 
 /* Leases of the former number are over when it has not been used for as long as it says. */
@@ -94,7 +91,7 @@ static void ask(redlock_client *client, const struct args *args, int64_t max_ttl
   for (int i = 0; i < redlock_client_node_count(client); i++)
     if (is_planned(client, i))
       subject = subject_of(client, i, max_ttl_ms);
-  name_programs(client, args, subject, max_ttl_ms);
+  name_programs(args, subject, max_ttl_ms);
   for (int i = 0; i < redlock_client_node_count(client); i++) {
     int64_t number_ms = told(client, i, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
     if (!is_planned(client, i))

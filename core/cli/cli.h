@@ -1,4 +1,4 @@
-/* cli.h - shared by the files of the redlock command, which use the public header only (wire.c apart). */
+/* cli.h - shared by the files of the redlock command, which use the public header only. */
 #ifndef REDLOCK_CLI_H
 #define REDLOCK_CLI_H
 
@@ -252,7 +252,6 @@ void session_settle_until(struct session *session, redlock_lock *lock, int64_t e
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
 int64_t session_option_ms(const struct session *session, const char *option);
-int64_t now_ms(void);
 int session_close(struct session *session, int exit_code);
 
 /* report.c */
@@ -306,7 +305,7 @@ void addresses_print(FILE *out, const json_t *node);
 
 /* programs.c: which programs use the nodes, as they have told these */
 extern const struct flag programs_flag;
-json_t *programs_examine(struct session *session, const json_t *nodes); /* those of a description; json_decref it */
+json_t *programs_examine(struct session *session);      /* json_decref it */
 void programs_print(FILE *out, const json_t *programs); /* who has another list, and with the flag all */
 void programs_say(const json_t *programs, int64_t below_ms, int64_t above_ms); /* those with such a max_ttl_ms */
 

@@ -30,7 +30,7 @@ static void probe(struct session *session)
   (void)redlock_lock_set(lock, "node_timeout_ms", "auto");
   int status = session_operate_within(session, lock, REDLOCK_ACQUIRE, PROBE_TTL_MS);
   if (session->caught == 0)
-    session_settle_until(session, lock, now_ms() + PROBE_TTL_MS);
+    session_settle_until(session, lock, redlock_now_ms() + PROBE_TTL_MS);
   if (session->caught == 0 && status == REDLOCK_OK)
     (void)session_operate_within(session, lock, REDLOCK_RELEASE, PROBE_TTL_MS);
   redlock_lock_free(lock);
@@ -462,7 +462,7 @@ static int doctor(struct session *session)
   json_t *kinds = NULL, *addresses = NULL, *programs = NULL;
   char *last = NULL;
   do {
-    int64_t begun_ms = now_ms();
+    int64_t begun_ms = redlock_now_ms();
     bool is_due = begun_ms >= probed_ms + PROBE_EVERY_MS, writes = is_due && !writes_nothing;
     probed_ms = is_due ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
@@ -482,7 +482,7 @@ static int doctor(struct session *session)
     add_addresses(report, addresses);
     if (is_due) {
       json_decref(programs);
-      programs = programs_examine(session, json_object_get(report, "nodes"));
+      programs = programs_examine(session);
     }
     json_object_set(report, "programs", programs);
     code = session->args->metrics ? 0 : verdict(report); /* metrics say themselves what they have found */

@@ -11,7 +11,7 @@ enum { LOOK_LIMIT_MS = 500 };
  * awaited meanwhile. */
 static int64_t kept_ms(struct session *session)
 {
-  session->leave_by_ms = now_ms() + session_option_ms(session, "exit_drain_ms");
+  session->leave_by_ms = redlock_now_ms() + session_option_ms(session, "exit_drain_ms");
   const char *resource = session->args->resource;
   redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
   (void)session_inspect_within(session, lock, LOOK_LIMIT_MS);

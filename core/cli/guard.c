@@ -27,7 +27,7 @@ static int64_t due_ms(const struct watch *watch)
 
 static void end_what_is_due(struct watch *watch)
 {
-  int64_t now = now_ms();
+  int64_t now = redlock_now_ms();
   if (due_ms(watch) == 0 || due_ms(watch) > now)
     return;
   if (watch->kill_ms + LATER_MS <= now) {
@@ -100,7 +100,7 @@ void guard_tell(const struct guard *guard, struct watch watch)
 
 struct watch guard_watch(const struct session *session, pid_t group)
 {
-  int64_t end_ms = now_ms() + redlock_lock_validity_ms(session->lock);
+  int64_t end_ms = redlock_now_ms() + redlock_lock_validity_ms(session->lock);
   return (struct watch){.group = group, .term_ms = end_ms, .kill_ms = end_ms + kill_after_ms};
 }
 

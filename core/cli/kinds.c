@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "wire.h"
 
 enum { SHARED = 1, SEVERAL = 2, PERMITS = 4, HASH = 8 };
 
@@ -33,7 +32,7 @@ static const struct {
                 {"pexpireat", {"1"}, SHARED}};
 /* clang-format on */
 
-enum { COMMANDS = sizeof tried / sizeof *tried };
+enum { COMMANDS = sizeof tried / sizeof *tried, LIMIT_MS = 2000 };
 
 static unsigned kinds; /* that are wanted, as bits */
 
@@ -64,50 +63,45 @@ bool kinds_are_given(void)
 
 /* ---- asking ---- */
 
-static redisReply *answer_to(struct wire *wire, const char *const *words)
-{
-  int count = 0;
-  while (words[count] != NULL)
-    count++;
-  return wire_send(wire, count, words, NULL) ? wire_reply(wire) : NULL;
-}
+/* A server looks at the command first: if the user may not touch the key, it may still use the command. Of a script it
+ * says "can't run this command" (6.2) or "permissions to run", and of one that it does not have "Unknown". */
+static const char script_head[] =
+    "local key=ARGV[1]..'libredlock:probe:'..redis.sha1hex(redis.call('TIME')[1])\n"
+    "local function error_of(...) local r=redis.pcall(...) return type(r)=='table' and r.err or '' end\n"
+    "local function is_denied(e) return e:find('to run the') or e:find('run this command') or e:find('Unknown') end\n"
+    "local e=error_of('SET',key,'x','NX','PX','10000')\n"
+    "if e~='' and (is_denied(e) or not e:find('key')) then return 'unknown' end\n"
+    "local denied=''\n"
+    "local function try(name,...) if is_denied(error_of(name,key,...)) then denied=denied..name..' ' end end\n";
 
-static bool is_error(const redisReply *reply, const char *start)
+static char *script_of_tries(void)
 {
-  return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, start, strlen(start)) == 0;
-}
-
-/* A server looks at the command first: if the user may not touch the key, it may still use the command. */
-static bool is_denied(const redisReply *reply)
-{
-  return is_error(reply, "ERR unknown command") || (is_error(reply, "NOPERM") && strstr(reply->str, "command") != NULL);
-}
-
-/* The key is there, or nothing can be stored under it. */
-static bool store_key(struct wire *wire, const char *key)
-{
-  redisReply *reply = answer_to(wire, (const char *[]){"SET", key, "x", "NX", "PX", "10000", NULL});
-  bool is_safe =
-      reply != NULL && (reply->type == REDIS_REPLY_STATUS || (is_error(reply, "NOPERM") && !is_denied(reply)));
-  freeReplyObject(reply);
-  return is_safe;
+  char *script = NULL;
+  size_t size;
+  FILE *out = must(open_memstream(&script, &size));
+  fputs(script_head, out);
+  for (int i = 0; i < COMMANDS; i++) {
+    const char *const *more = tried[i].arguments;
+    fprintf(out, "try('%s'", tried[i].name);
+    for (int word = 0; word < 2 && more[word] != NULL; word++)
+      fprintf(out, ",'%s'", more[word]);
+    fputs(")\n", out);
+  }
+  fputs("error_of('DEL',key)\nreturn denied\n", out);
+  return fclose(out) == 0 ? must(script) : must(NULL);
 }
 
 /* The commands that are denied, as bits; false if they are not known. */
-static bool try_commands(struct wire *wire, const char *key, unsigned *denied)
+static bool read_denied(redlock_lock *lock, int node, unsigned *denied)
 {
-  bool goes_on = store_key(wire, key);
-  for (int i = 0; i < COMMANDS && goes_on; i++) {
-    const char *const *more = tried[i].arguments;
-    redisReply *reply = answer_to(wire, (const char *[]){tried[i].name, key, more[0], more[0] ? more[1] : NULL, NULL});
-    goes_on = reply != NULL;
-    if (goes_on && is_denied(reply))
-      *denied |= 1U << i;
-    freeReplyObject(reply);
+  char text[200] = "";
+  redlock_lock_answer(lock, node, REDLOCK_ANSWER_TEXT, text, sizeof text);
+  for (int i = 0; i < COMMANDS; i++) {
+    char *word = format("%s ", tried[i].name);
+    *denied |= strstr(text, word) != NULL ? 1U << i : 0;
+    free(word);
   }
-  if (goes_on)
-    freeReplyObject(answer_to(wire, (const char *[]){"DEL", key, NULL}));
-  return goes_on;
+  return redlock_lock_vote(lock, node) == REDLOCK_OK && strcmp(text, "unknown") != 0;
 }
 
 /* Of each kind the commands that are denied. */
@@ -129,20 +123,16 @@ static json_t *denied_json(unsigned denied)
 /* An array with an object for each node, or null for one that did not answer. */
 json_t *kinds_examine(struct session *session)
 {
-  struct wires *wires = wires_new(session);
   json_t *found = must(json_array());
-  char *prefix = client_option(session->client, "key_prefix");
-  char *key = format("%slibredlock:probe:%lld", prefix, (long long)now_ms());
-  for (int i = 0; wires != NULL && i < wires_count(wires) && session->caught == 0; i++) {
+  char *script = script_of_tries();
+  redlock_lock *lock = must(redlock_lock_new(session->client, script, strlen(script)));
+  (void)session_operate_within(session, lock, REDLOCK_EXAMINE, LIMIT_MS);
+  for (int i = 0; i < redlock_client_node_count(session->client); i++) {
     unsigned denied = 0;
-    struct wire *wire = wire_open(wires, i);
-    bool is_known = wire != NULL && try_commands(wire, key, &denied);
-    json_array_append_new(found, is_known ? denied_json(denied) : json_null());
-    wire_close(wire);
+    json_array_append_new(found, read_denied(lock, i, &denied) ? denied_json(denied) : json_null());
   }
-  free(key);
-  free(prefix);
-  wires_free(wires);
+  redlock_lock_free(lock);
+  free(script);
   return found;
 }
 

@@ -38,14 +38,14 @@ int list_may_run(struct session *session)
 /* For who waits at a terminal. */
 static void say_progress(redlock_lock *lock, int64_t begun_ms)
 {
-  long long keys = (long long)redlock_lock_listed(lock, REDLOCK_LISTED_KEYS), took_ms = now_ms() - begun_ms;
+  long long keys = (long long)redlock_lock_listed(lock, REDLOCK_LISTED_KEYS), took_ms = redlock_now_ms() - begun_ms;
   fprintf(stderr, "\rabout %lld keys passed, %lld a second ", keys, took_ms > 0 ? keys * 1000 / took_ms : 0);
   fflush(stderr);
 }
 
 int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool tells)
 {
-  int64_t begun_ms = now_ms(), tell_ms = begun_ms + TELL_MS;
+  int64_t begun_ms = redlock_now_ms(), tell_ms = begun_ms + TELL_MS;
   bool has_told = false;
   int status = redlock_lock_start(lock, REDLOCK_LIST, limit_ms);
   if (status != REDLOCK_OK)
@@ -53,7 +53,7 @@ int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool
   while ((status = redlock_lock_status(lock)) == REDLOCK_PENDING && session->caught == 0) {
     session_poll(session, TELL_MS);
     session->caught = session_signal(session);
-    if (tells && now_ms() >= tell_ms) {
+    if (tells && redlock_now_ms() >= tell_ms) {
       say_progress(lock, begun_ms);
       has_told = true;
       tell_ms += TELL_MS;

@@ -94,7 +94,7 @@ static void say_lost(struct run *run)
 static void lose(struct run *run)
 {
   run->lost = true;
-  run->kill_at_ms = now_ms() + kill_after_ms;
+  run->kill_at_ms = redlock_now_ms() + kill_after_ms;
   job_signal(&run->job, SIGTERM);
   job_signal(&run->job, SIGCONT);
   guard_tell(&run->job.guard, (struct watch){run->job.pid, NEVER_MS, run->kill_at_ms});
@@ -175,7 +175,7 @@ static void hear(struct run *run, int number)
 
 static void kill_when_due(struct run *run)
 {
-  if (!run->lost || run->killed || now_ms() < run->kill_at_ms)
+  if (!run->lost || run->killed || redlock_now_ms() < run->kill_at_ms)
     return;
   run->killed = true;
   job_signal(&run->job, SIGKILL);
@@ -186,7 +186,7 @@ static int poll_limit_ms(const struct run *run)
 {
   if (!run->lost || run->killed)
     return -1;
-  int64_t left_ms = run->kill_at_ms - now_ms();
+  int64_t left_ms = run->kill_at_ms - redlock_now_ms();
   if (!run->job.running && left_ms > GROUP_LOOK_MS)
     left_ms = GROUP_LOOK_MS;
   return left_ms < 0 ? 0 : (int)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
@@ -231,7 +231,7 @@ static int64_t keep_left_ms(const struct run *run)
 {
   int status = run->job.wait_status;
   bool succeeded = !run->lost && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  return succeeded ? run->taken_at_ms + keep_ms - now_ms() : 0;
+  return succeeded ? run->taken_at_ms + keep_ms - redlock_now_ms() : 0;
 }
 
 static int leave(struct run *run, int64_t left_ms)
@@ -315,7 +315,7 @@ static int acquire_and_run(struct run *run)
   struct session *session = run->session;
   int status = session_acquire(session);
   bool json = session->args->json;
-  run->taken_at_ms = now_ms();
+  run->taken_at_ms = redlock_now_ms();
   if (status != REDLOCK_OK && !json)
     return report_failure(session, status);
   int code = status == REDLOCK_OK ? run_job(run) : exit_code_of(session->args, status);

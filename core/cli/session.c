@@ -154,7 +154,7 @@ void session_poll(struct session *session, int limit_ms)
 
 void session_pause(struct session *session, int64_t end_ms)
 {
-  for (int64_t now = now_ms(); session->caught == 0 && now < end_ms; now = now_ms()) {
+  for (int64_t now = redlock_now_ms(); session->caught == 0 && now < end_ms; now = redlock_now_ms()) {
     session_poll(session, (int)(end_ms - now));
     session->caught = session_signal(session);
   }
@@ -167,17 +167,9 @@ int64_t session_option_ms(const struct session *session, const char *option)
   return strcmp(value, "auto") == 0 ? -1 : strtoll(value, NULL, 10);
 }
 
-/* Includes suspend, as leases do. */
-int64_t now_ms(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms)
 {
-  for (int64_t now = now_ms(); now < end_ms; now = now_ms()) {
+  for (int64_t now = redlock_now_ms(); now < end_ms; now = redlock_now_ms()) {
     if (redlock_lock_settle(lock, 0) != REDLOCK_PENDING)
       return;
     session_poll(session, (int)(end_ms - now));
@@ -190,13 +182,13 @@ void session_settle_until(struct session *session, redlock_lock *lock, int64_t e
 void session_settle(struct session *session)
 {
   if (session->leave_by_ms == 0)
-    session->leave_by_ms = now_ms() + session_option_ms(session, "exit_drain_ms");
+    session->leave_by_ms = redlock_now_ms() + session_option_ms(session, "exit_drain_ms");
   session_settle_until(session, session->lock, session->leave_by_ms);
 }
 
 void session_settle_first(struct session *session)
 {
-  int64_t limit_ms = session_option_ms(session, "exit_drain_ms"), now = now_ms();
+  int64_t limit_ms = session_option_ms(session, "exit_drain_ms"), now = redlock_now_ms();
   session->leave_by_ms = now + limit_ms;
   session_settle_until(session, session->lock, now + limit_ms / 2);
 }
@@ -207,17 +199,17 @@ static int64_t drain_limit_ms(const struct session *session)
   int state = redlock_lock_state(session->lock);
   if (session->leave_by_ms == 0 || state == REDLOCK_STATE_HELD || state == REDLOCK_STATE_LOST)
     return -1;
-  int64_t left_ms = session->leave_by_ms - now_ms();
+  int64_t left_ms = session->leave_by_ms - redlock_now_ms();
   return left_ms > 0 ? left_ms : 0;
 }
 
 /* PENDING after limit_ms. A signal that arrives first wins: a lock granted meanwhile is released. */
 static int await(struct session *session, redlock_lock *lock, int64_t limit_ms)
 {
-  int64_t end_ms = now_ms() + limit_ms;
+  int64_t end_ms = redlock_now_ms() + limit_ms;
   while ((session->caught = session_signal(session)) == 0) {
     int status = redlock_lock_status(lock);
-    int64_t left_ms = limit_ms < 0 ? -1 : end_ms - now_ms();
+    int64_t left_ms = limit_ms < 0 ? -1 : end_ms - redlock_now_ms();
     if (status != REDLOCK_PENDING || (limit_ms >= 0 && left_ms <= 0))
       return status;
     session_poll(session, (int)left_ms);
@@ -340,7 +332,8 @@ static int await_the_end(struct session *session, int status, int64_t begun_ms)
   enum { AGAIN_MS = 200 };
   int64_t limit_ms = session->busy_wait_ms;
   bool is_limited = limit_ms > 0;
-  for (int64_t left_ms = begun_ms + limit_ms - now_ms(); is_limited && status == REDLOCK_PENDING; left_ms = AGAIN_MS) {
+  for (int64_t left_ms = begun_ms + limit_ms - redlock_now_ms(); is_limited && status == REDLOCK_PENDING;
+       left_ms = AGAIN_MS) {
     status = await_and_say(session, status, left_ms > 0 ? left_ms : 0, NULL);
     if (status != REDLOCK_PENDING || !is_held_by_others(session))
       continue;
@@ -355,7 +348,7 @@ static int await_the_end(struct session *session, int status, int64_t begun_ms)
 int session_acquire(struct session *session)
 {
   enum { GUARD_MS = 150, AT_ONCE_MS = 300, TELL_MS = 1000 };
-  int64_t begun_ms = now_ms();
+  int64_t begun_ms = redlock_now_ms();
   bool tells = session->args->verbose;
   int status = redlock_lock_start(session->lock, REDLOCK_ACQUIRE, -2);
   if (status == REDLOCK_OK)
@@ -366,7 +359,7 @@ int session_acquire(struct session *session)
     status = await_and_say(session, status, AT_ONCE_MS - GUARD_MS, say_waiting);
   status = await_and_say(session, status, TELL_MS - (tells ? AT_ONCE_MS : GUARD_MS), is_told ? NULL : say_why);
   status = await_the_end(session, status, begun_ms);
-  session->waited_ms = now_ms() - begun_ms;
+  session->waited_ms = redlock_now_ms() - begun_ms;
   if (tells)
     say_waited(session, status);
   return status;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire.h"
-
 static const char *state_of(int vote)
 {
   switch (vote) {
@@ -392,7 +390,9 @@ static int look_at(const struct args *args)
 
 static void print_heading(const char *resource, bool is_first)
 {
-  char *name = wire_escaped(resource, strlen(resource));
+  size_t size = (size_t)redlock_escape(resource, NULL, 0) + 1;
+  char *name = must(malloc(size));
+  redlock_escape(resource, name, size);
   printf("%s%s\n", is_first ? "" : "\n", name);
   free(name);
 }

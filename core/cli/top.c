@@ -89,7 +89,7 @@ static int signal_of(const struct top *top)
 
 static void start_scan(struct top *top)
 {
-  top->scanned_ms = now_ms();
+  top->scanned_ms = redlock_now_ms();
   top->is_scanning = redlock_lock_start(top->list, REDLOCK_LIST, -1) == REDLOCK_OK;
 }
 
@@ -307,7 +307,7 @@ static bool wait_for_key(struct top *top, int64_t until_ms)
   struct pollfd wanted[] = {{.fd = session->client_fd, .events = POLLIN},
                             {.fd = session->signal_fd, .events = POLLIN},
                             {.fd = top->is_screen ? STDIN_FILENO : -1, .events = POLLIN}};
-  for (int64_t left_ms; session->caught == 0 && (left_ms = until_ms - now_ms()) > 0;) {
+  for (int64_t left_ms; session->caught == 0 && (left_ms = until_ms - redlock_now_ms()) > 0;) {
     char key;
     poll(wanted, 3, (int)left_ms);
     session_poll(session, 0);
@@ -334,7 +334,7 @@ static int round_of(struct top *top)
   json_decref(shown);
   shown = shown_rows(top, rows_of_screen(top));
   int code = show(top, shown);
-  int64_t until_ms = now_ms() + every_ms;
+  int64_t until_ms = redlock_now_ms() + every_ms;
   while (code == 0 && !top->is_over && wait_for_key(top, until_ms)) {
     json_decref(shown);
     shown = shown_rows(top, rows_of_screen(top));
@@ -349,9 +349,9 @@ static int run(struct top *top)
   int code = 0;
   start_scan(top);
   while (top->is_scanning && top->session->caught == 0) /* the first of them is awaited */
-    (void)wait_for_key(top, now_ms() + 100);
+    (void)wait_for_key(top, redlock_now_ms() + 100);
   for (int i = 0; code == 0 && !top->is_over && top->session->caught == 0 && (rounds == 0 || i < rounds); i++) {
-    if (!top->is_scanning && now_ms() - top->scanned_ms >= SCAN_MS)
+    if (!top->is_scanning && redlock_now_ms() - top->scanned_ms >= SCAN_MS)
       start_scan(top);
     code = round_of(top);
   }

@@ -31,7 +31,7 @@ Checked = tuple[bytes, Optional[bool], bool]
 _free = lib.redlock_lock_free
 _owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
 _make = lib.make_lock
-now_ms = lib.now_ms
+now_ms = lib.redlock_now_ms
 _RENEW = b"renew\0true\0"
 
 

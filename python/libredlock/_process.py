@@ -94,6 +94,6 @@ class Process:
             client._forked()
 
 
-generation = lib.fork_generation  # of a line of forks; costs no system call
+generation = lib.redlock_fork_generation  # of a line of forks; costs no system call
 
 this_process = Process()

@@ -119,14 +119,11 @@ def alone(folder, *words):
 def test_floors_finds_faces_that_reach_below_the_header(tmp_path, monkeypatch):
     monkeypatch.setattr(floors, "ROOT", tmp_path)
     monkeypatch.setattr(floors, "SOURCES", tmp_path / "core/src")
-    monkeypatch.setattr(floors, "BELOW_THE_HEADER", {"core/cli/old.c": {"base/fork.h"}})
     for name, text in {"core/src/base/fork.h": "", "core/cli/cli.h": '#include "redlock.h"\n',
-                       "core/cli/ls.c": '#include "cli.h"\n#include "base/fork.h"\n', "core/cli/old.c": ""}.items():
+                       "core/cli/ls.c": '#include "cli.h"\n#include "base/fork.h"\n'}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert list(floors.problems_of_faces()) == [
-        "core/cli/ls.c: includes base/fork.h, which is below the public header",
-        "core/cli/old.c: no longer includes base/fork.h: take it off the list"]
+    assert list(floors.problems_of_faces()) == ["core/cli/ls.c: includes base/fork.h, which is below the public header"]
 
 
 def test_one_process_builds_what_several_need(tmp_path):

@@ -56,7 +56,7 @@ class Store:
         self._fences: Dict[bytes, int] = defaultdict(int)
 
     def now_ms(self) -> int:
-        return int(lib.now_ms()) + self._passed_ms
+        return int(lib.redlock_now_ms()) + self._passed_ms
 
     def pass_time(self, length_s: float) -> None:
         with self.mutex:
