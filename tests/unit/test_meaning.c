@@ -258,6 +258,10 @@ static void an_error_is_known_by_its_first_word(void **state)
        RLK_FAULT_ROLE},
       {"ERR Error running script (call to f_0c66): @user_script:1: WRONGTYPE Operation against a key", RLK_FAULT_TYPE},
       {"ERR Error running script (call to f_0c66): @user_script:1: something else", RLK_FAULT_OTHER},
+      {"ERR Error running script (call to f_0c66): @user_script:2: @user_script: 2: The user executing the script "
+       "can't "
+       "run this command or subcommand",
+       RLK_FAULT_PERMISSION},
       {"ERR Error running script", RLK_FAULT_OTHER},
       {"BUSYGROUP Consumer Group name already exists", RLK_FAULT_OTHER}, /* only whole words */
       {"OOM", RLK_FAULT_FULL},

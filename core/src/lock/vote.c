@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/mutant.h"
+#include "../node/meaning.h"
 #include "asking.h"
 #include "holder.h"
 #include "kind.h"
@@ -20,7 +21,7 @@ RLK_COLD static void write_error(redlock_lock *lock, int node, const char *words
   struct rlk_text text = rlk_text_in(error, sizeof error);
   if (!lock)
     return;
-  rlk_text_clean(&text, words);
+  rlk_text_clean(&text, rlk_cause_in(words));
   rlk_text_mark_cut(&text);
   free(lock->node_answers[node].error);
   lock->node_answers[node].error = strdup(error); /* without memory it is not shown */

@@ -39,6 +39,7 @@ static const struct {
     {"ERR SELECT", RLK_FAULT_CONFIG, RLK_WHY_DATABASE},
     {"NOPERM", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM},
     {"ERR The user executing the script", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM},
+    {"The user executing the script", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM}, /* Redis 6 */
     {"ERR ACL failure in script", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM},
     {"NOSCRIPT", RLK_FAULT_NO_SCRIPT, RLK_WHY_ERROR},
     {"WRONGTYPE", RLK_FAULT_TYPE, RLK_WHY_WRONGTYPE},
@@ -50,8 +51,7 @@ static const struct {
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
-/* Before Redis 7.0 the error of a script begins with where it happened. */
-static const char *cause_in(const char *text)
+const char *rlk_cause_in(const char *text)
 {
   static const char begins[] = "ERR Error running script", place[] = "@user_script:";
   if (strncmp(text, begins, sizeof begins - 1) != 0)
@@ -64,7 +64,7 @@ static const char *cause_in(const char *text)
 
 static size_t fault_at(const char *text)
 {
-  text = cause_in(text);
+  text = rlk_cause_in(text);
   for (size_t i = 0; i < FAULTS; i++) {
     size_t size = strlen(faults[i].begins);
     if (strncmp(text, faults[i].begins, size) == 0 && strchr(" ,:`'", text[size])) /* matches the end, too */

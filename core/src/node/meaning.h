@@ -24,6 +24,8 @@ enum rlk_fault {
 };
 enum rlk_fault rlk_fault_of(const char *text);
 enum rlk_why rlk_why_of(const char *text); /* the reason, of an error of a server */
+/* The error without where it happened, with which Redis before 7.0 begins those of a script. */
+const char *rlk_cause_in(const char *text);
 /* The server does not allow that, or does not know it. */
 static inline int rlk_fault_forbids(int fault)
 {
