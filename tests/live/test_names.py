@@ -75,6 +75,15 @@ def test_doctor_finds_two_servers_under_one_name(first, second, names):
     assert (node["addresses"], node["servers"], node["votes"]) == (2, 2, True)
 
 
+def test_doctor_logs_in_at_each_address(first, second, names):
+    for server in first, second:
+        server.command("CONFIG", "SET", "requirepass", "s3@ret")
+    names(FIRST, SECOND)
+    command = Command("redis://:s3%%40ret@lock.test:%d/1?max_ttl=30s" % first.port)
+    done = command("doctor", "--connect-timeout", "5s")
+    assert done.returncode == REFUSED_CONFIG and "its name has 2 addresses and leads to 2 servers" in done.stdout
+
+
 @pytest.mark.parametrize("addresses, code", [
     ([], UNAVAILABLE), ([FIRST], 0), ([FIRST, FIRST], 0), ([FIRST, "::1"], 0), ([FIRST, *MANY], 0)],
     ids=["none", "one", "one twice", "one of each family", "forty of which one answers"])
