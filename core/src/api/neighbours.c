@@ -63,7 +63,12 @@ static size_t span(struct word word, const char *allowed)
 /* -1: it is no number. */
 static int64_t number(struct word word)
 {
-  return word.size && word.size < 19 && span(word, "0123456789") == word.size ? strtoll(word.at, NULL, 10) : -1;
+  int64_t value = 0;
+  if (!word.size || word.size > 18 || span(word, "0123456789") != word.size)
+    return -1;
+  for (size_t i = 0; i < word.size; i++)
+    value = 10 * value + (word.at[i] - '0');
+  return value;
 }
 
 static int is_nonce(struct word word)

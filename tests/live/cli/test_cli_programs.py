@@ -115,7 +115,8 @@ def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
     now_s = clock_s(nodes[0])
     good = f"v1 {now_s} 7 0.1.0 45000 0123456789abcdef a:1"
     forged = [(b"\xff\x00 \x1b[2J x", good), (b"d h \x1b[2J\np1", good), ("d h p", f"v2 {now_s}"),
-              ("d h p", b"\x00" * 9000000), ("d", good), ("d h p2", good[:-5] + "z a:1"), ("", "")]
+              ("d h p", b"\x00" * 9000000), ("d", good), ("d h p2", good[:-5] + "z a:1"), ("", ""),
+              ("d h p3", good.rsplit(" ", 2)[0])]
     for field, value in forged:
         nodes[0].command("HSET", KEY, field, value)
     for at in range(0, 100000, 5000):
@@ -124,5 +125,6 @@ def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
     done = redlock("doctor", *PATIENT, "--programs")
     assert (done.returncode, done.stderr) == (0, "") and "\x1b" not in done.stdout and "p2" not in done.stdout
     assert r"h                 \x1b[2J\x0ap1" in done.stdout
+    assert re.search(r"^h +p3 +0\.1\.0 +45s ", done.stdout, re.M), "a number that the next field follows at once"
     assert len(done.stdout.splitlines()) < 1100
     assert "programs have another list of nodes; --programs shows all" in redlock("doctor", *PATIENT).stdout
