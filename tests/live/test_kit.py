@@ -23,6 +23,7 @@ from testing import (
     RespConnection,
     encode,
     eventually,
+    process,
 )
 from testing.bootstrap import bootstrap_nodes
 
@@ -95,6 +96,26 @@ def test_nodes_end_with_their_owner(tmp_path):
         return True
 
     eventually(refused, 30)
+
+
+def test_a_child_does_nothing_if_its_parent_has_died_before():
+    begin = process.begin_with(os.getpid())
+    assert subprocess.check_output([*begin, "echo", "one"]) == b"one\n"
+    done = subprocess.run([*process.begin_with(os.getppid()), "echo", "two"], stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_servers_start_where_setpriv_knows_no_such_signal(monkeypatch, tmp_path):
+    setpriv = tmp_path / "setpriv"
+    setpriv.write_text("#!/bin/sh\nexit 1\n")
+    setpriv.chmod(0o755)
+    monkeypatch.setenv("PATH", "%s:%s" % (tmp_path, os.environ["PATH"]))
+    process.begin_with.cache_clear()
+    try:
+        with Cluster(1) as cluster:
+            assert cluster[0].command("PING") == b"PONG"
+    finally:
+        process.begin_with.cache_clear()
 
 
 def test_command_runs_with_nodes_and_leaves_nothing(tmp_path):

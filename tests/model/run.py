@@ -69,21 +69,17 @@ def search(run):
     fair = ["-a", "-f", f"-m{100 * DEPTH}"] if is_about_progress(run) else [f"-m{DEPTH}"]
     if run.set == "fast":
         compile_program(run, folder, "tcc")
-        done = command(folder, "./pan", "-E", *fair, "-w18", before=stop_soon)  # few states: a small table for them
+        done = command(folder, "./pan", "-E", *fair, "-w18", within=QUICK_S)  # few states: a small table for them
         if done.returncode != -signal.SIGXCPU:
             return done.stdout, folder
     compile_program(run, folder, "gcc", "-O2")
     return command(folder, "./pan", "-E", *fair).stdout, folder
 
 
-def stop_soon():
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (QUICK_S, resource.RLIM_INFINITY))
-
-
-def command(folder, *words, before=None):
-    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          preexec_fn=before)
+def command(folder, *words, within=None):
+    """`within`: so many seconds of processor time; then SIGXCPU ends it."""
+    shell = ["sh", "-c", f'ulimit -c 0; ulimit -S -t {within}; exec "$0" "$@"'] if within else []
+    done = subprocess.run([*shell, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     (folder / f"{Path(words[0]).name}.out").write_text(done.stdout)
     return done
 

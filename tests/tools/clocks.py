@@ -48,10 +48,8 @@ time_t time(time_t *out)
 }
 """
 
-SERVER = """#!/usr/bin/perl
-$ENV{LD_PRELOAD} = $ENV{SERVER_PRELOAD} = "%s";
-$ENV{CLOCK_OFFSET} = "%s";
-exec '%s', @ARGV;
+SERVER = """#!/bin/sh
+LD_PRELOAD='%s' CLOCK_OFFSET='%s' exec '%s' "$@"
 """
 
 

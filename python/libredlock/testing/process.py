@@ -2,19 +2,35 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
+import functools
 import os
 import signal
 import subprocess
 import sys
 import weakref
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from .wait import eventually
 
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _children: "weakref.WeakSet[Child]" = weakref.WeakSet()
+
+
+def _without_preload() -> Dict[str, str]:
+    """What is loaded into us, a sanitizer say, is not for others."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+@functools.lru_cache(maxsize=None)
+def begin_with(parent: int) -> List[str]:
+    """What a command begins with that is to die with its parent; nothing where setpriv is not that of util-linux. A
+    preexec_fn would run Python in the child, which may wait for ever for a lock that another thread had at the fork."""
+    # the shell sees whether the parent died before the signal was asked for
+    begin = ["setpriv", "--pdeathsig", "KILL", "sh", "-c", 'test $PPID = "$0" && exec "$@"', str(parent)]
+    try:
+        known = subprocess.call([*begin[:3], "true"], env=_without_preload(), stderr=subprocess.DEVNULL) == 0
+    except FileNotFoundError:
+        known = False
+    return begin if known else []
 
 
 class Child:
@@ -22,15 +38,8 @@ class Child:
 
     def __init__(self, argv: List[str], **popen: Any) -> None:
         self.owner = os.getpid()
-        owner = self.owner
-
-        def die_with_parent() -> None:
-            if _libc is not None:
-                _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-                if os.getppid() != owner:
-                    os._exit(1)
-
-        self.process = subprocess.Popen(argv, preexec_fn=die_with_parent, **popen)
+        popen.setdefault("env", _without_preload())
+        self.process = subprocess.Popen([*begin_with(self.owner), *argv], **popen)
         self.pid = self.process.pid
         _children.add(self)
 

@@ -36,13 +36,14 @@ class Command:
     def start(self, *args, **popen):
         return self._start([BIN, *args], **popen)
 
-    def start_in_shell(self, script, *args):
+    def start_in_shell(self, script, *args, **popen):
         """"$0" is the command, "$@" what follows it."""
-        return self._start(["sh", "-c", script, BIN, *args])
+        return self._start(["sh", "-c", script, BIN, *args], **popen)
 
     def _start(self, argv, stdin=subprocess.DEVNULL, **popen):
         popen.setdefault("env", self.env)
-        process = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
+        popen.setdefault("stdout", subprocess.PIPE)
+        process = subprocess.Popen(argv, stdin=stdin, stderr=subprocess.PIPE, **popen)
         self.started.append(process)
         return process
 

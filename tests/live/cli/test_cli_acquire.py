@@ -151,8 +151,8 @@ def test_signal_ends_the_wait(redlock, nodes, number):
 
 def test_signal_that_was_ignored_does_not_end_the_wait(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "30s")
-    waiting = begun_to_wait(nodes, redlock.start, "acquire", "--wait", "forever", "orders:42",
-                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    waiting = begun_to_wait(nodes, redlock.start_in_shell, 'exec env --ignore-signal=HUP "$0" "$@"',
+                            "acquire", "--wait", "forever", "orders:42")
     waiting.send_signal(signal.SIGHUP)
     redlock("release", "orders:42", token)
     assert finish(waiting).returncode == 0
@@ -168,7 +168,7 @@ def test_unreadable_token_is_released(redlock, nodes):
 
 
 def test_closed_standard_output_is_no_success(redlock, nodes):
-    done = finish(redlock.start("acquire", "orders:42", preexec_fn=lambda: __import__("os").close(1)))
+    done = finish(redlock.start_in_shell('exec "$0" "$@" >&-', "acquire", "orders:42"))
     assert done.returncode == INTERNAL
     nodes.no_keys()
 

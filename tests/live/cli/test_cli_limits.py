@@ -1,7 +1,6 @@
 """The command where the system gives it too little."""
 import os
 import re
-import resource
 import signal
 import subprocess
 
@@ -11,15 +10,11 @@ from command import GENEROUS_TIMEOUTS, INTERNAL, LIMIT_S, USAGE, finish
 from guarding import REPLACE, bootstrapped
 
 
-def limited(files):
-    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-
-
 @pytest.mark.parametrize("args", [("acquire", "--wait", "1s", "x"), ("status", "x"),
                                   ("run", "--wait", "1s", "x", "--", "true"), ("release", "x", "0" * 40)])
 def test_too_few_descriptors_are_reported(redlock, nodes, args):
     """With a limit from hardly anything to enough: it works or says what is missing, and never waits for ever."""
-    running = [redlock.start(*args, preexec_fn=limited(files)) for files in range(5, 24)]
+    running = [redlock.start_in_shell(f'ulimit -n {files}; exec "$0" "$@"', *args) for files in range(5, 24)]
     done = [finish(process) for process in running]
     for files, one in enumerate(done, 5):
         if one.returncode == INTERNAL:
@@ -58,19 +53,14 @@ def test_an_answer_that_cannot_be_written_is_a_failure(redlock, nodes, args):
         assert re.search(r"^redlock: the answer cannot be written: [A-Z].*$", done.stderr, re.M), done.stderr
 
 
-def with_a_broken_pipe():
-    """In the child: nobody reads its standard output from the beginning."""
-    read, write = os.pipe()
-    os.dup2(write, 1)
-    os.close(read)
-    os.close(write)
-
-
 @pytest.mark.parametrize("args", [("status", "x"), ("ls", "x"), ("doctor", "--watch"), ("help", "acl"),
                                   ("acquire", "x")])
 def test_a_pipe_that_nobody_reads_ends_a_command_in_silence(redlock, nodes, args):
     nodes[0].set("x:1", "0" * 40)
-    ends = redlock.start(*args, preexec_fn=with_a_broken_pipe)
+    read, write = os.pipe()
+    os.close(read)
+    ends = redlock.start(*args, stdout=write)
+    os.close(write)
     assert ends.stderr.read() == b""
     assert ends.wait(LIMIT_S) in (128 + signal.SIGPIPE, -signal.SIGPIPE)
     assert nodes[0].get("x") is None

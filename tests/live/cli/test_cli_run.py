@@ -202,17 +202,17 @@ def test_forwarded_signals_reach_the_whole_group(redlock, nodes, tmp_path):
 
 
 def test_signals_that_were_ignored_stay_ignored(redlock):
-    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
-    running = ready(redlock, "job", "--", *sh("echo ready; read go; kill -HUP $$; echo alive"),
-                    stdin=subprocess.PIPE, preexec_fn=ignore)
+    running = redlock.start_in_shell('exec env --ignore-signal=HUP "$0" "$@"', "run", "job", "--",
+                                     *sh("echo ready; read go; kill -HUP $$; echo alive"), stdin=subprocess.PIPE)
+    read_until(running.stdout, "ready")
     running.send_signal(signal.SIGHUP)
     done = finish(running, b"\n")
     assert (done.returncode, done.stdout) == (0, "alive\n")
 
 
 def test_ignored_sigchld_does_not_hide_the_status(redlock):
-    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
-    done = finish(redlock.start("run", "job", "--", *sh("exit 7"), preexec_fn=ignore))
+    done = finish(redlock.start_in_shell('exec env --ignore-signal=CHLD "$0" "$@"', "run", "job", "--",
+                                         *sh("exit 7")))
     assert done.returncode == 7
 
 
