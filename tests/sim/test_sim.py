@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import warnings
 from xml.etree import ElementTree
 
 import pytest
@@ -99,38 +100,38 @@ KINDS = {  # few other worlds can show it
     "raise-unnoticed": "raising",
 }
 KEPT = {  # where the hunt for a rare one begins: the world that showed it last
-    "clock-at-reply": 172,
+    "clock-at-reply": 178,
     "sleeps-for-hint": 3522,
     "nobody-is-woken": 522,
     "place-forgotten": 4594,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
-    "end-ignored": 15427,
+    "end-ignored": 21958,
     "waits-for-the-dead": 1625,
-    "guard-too-short": 233,
-    "replace-ends-quarantine": 251727,
-    "plan-forgotten": 87129,
+    "guard-too-short": 237,
+    "replace-ends-quarantine": 255227,
+    "plan-forgotten": 88674,
     "marker-of-anybody": 3626,
     "database-ignored": 388,
     "no-backoff": 45,
-    "no-last-look": 1364,
+    "no-last-look": 2572,
     "late-winner": 1823,
     "shortening-forgotten": 2191,
     "home-only": 27768,
-    "queue-jumper": 554,
-    "extension-at-reply": 261,
-    "refused-votes": 865,
-    "raise-unnoticed": 23,
+    "queue-jumper": 1060,
+    "extension-at-reply": 372,
+    "refused-votes": 970,
+    "raise-unnoticed": 45,
     "any-number": 69,
-    "lapsed-count": 228,
-    "own-look-ignored": 100,
-    "clocks-at-set-up": 45,
-    "downgrade-believed": 118,
+    "lapsed-count": 255,
+    "own-look-ignored": 134,
+    "clocks-at-set-up": 52,
+    "downgrade-believed": 226,
     "downgrade-shortens": 81,
-    "ends-with-the-last": 36,
+    "ends-with-the-last": 45,
     "marker-not-checked": 89,
-    "extended-by-any-key": 164,
-    "pick-forgotten": 26,
+    "extended-by-any-key": 328,
+    "pick-forgotten": 166,
     "first-number-of-one": 37,
 }
 
@@ -199,10 +200,13 @@ def test_rare_worlds_keep_every_rule(arguments):
 @pytest.mark.parametrize("mutant, seeds", SEEDS_PER_MUTANT.items())
 def test_broken_rule_is_found(mutant, seeds):
     """A change of the core may move it to another world: the hunt goes on behind the one that is kept."""
-    run = sim("--mutant", mutant, "--seeds", seeds, "--first", KEPT.get(mutant, 1),
+    first = KEPT.get(mutant, 1)
+    run = sim("--mutant", mutant, "--seeds", seeds, "--first", first,
               *(["--only", KINDS[mutant]] if mutant in KINDS else []))
-    print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
+    hunted = int(re.match(r"(\d+) seeds", run.stdout)[1])
+    if mutant in KEPT and hunted > 1:
+        warnings.warn(f'it took {hunted} worlds; to be kept: "{mutant}": {first + hunted - 1}', stacklevel=1)
 
 
 def test_every_mutant_is_hunted():
