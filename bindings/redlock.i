@@ -119,8 +119,9 @@ ONCE_CONSTRUCTED(native_lock)
 %}
 %typemap(classconsttab) class_hook ""
 
-/* Of the header the enums and the functions on values; its handles are reached through the classes below. */
-%rename("$ignore", regexmatch$name="^redlock_(client|lock)") "";
+/* Of the header the enums and the functions on values; its handles are reached through the classes below. The rest is
+ * for the command and for other bindings. */
+%rename("$ignore", regexmatch$name="^redlock_(client|lock|now_ms$|fork_generation$|escape$)") "";
 %ignore REDLOCK_H;
 %ignore REDLOCK_VERSION;
 %ignore REDLOCK_CHECK;
