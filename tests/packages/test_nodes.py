@@ -29,13 +29,13 @@ def manifests():
 class Server:
     """A node from a configuration of deploy/nodes, with another port and another folder."""
 
-    def __init__(self, folder, conf, server="redis-server"):
+    def __init__(self, folder, conf, server="redis-server", address="127.0.0.1"):
         self.folder, self.server, self.port = folder, server, free_port()
         folder.mkdir()
         shutil.copy(NODES / "users.acl", folder)
-        conf = re.sub(r"^(bind|protected-mode) .*", "", conf, flags=re.M)
-        conf = conf.replace("port 6379", f"port {self.port}\nbind 127.0.0.1").replace("/etc/redlock-node", str(folder))
-        (folder / "node.conf").write_text(re.sub(r"^dir .*", f"dir {folder}", conf, flags=re.M))
+        for name, value in ("bind", address), ("port", self.port), ("dir", folder):
+            conf = re.sub(rf"^{name} .*", f"{name} {value}", conf, flags=re.M)
+        (folder / "node.conf").write_text(conf.replace("/etc/redlock-node", str(folder)))
 
     def start(self):
         self.child = Child([self.server, "node.conf"], cwd=self.folder, stdout=subprocess.DEVNULL)
@@ -102,6 +102,26 @@ def test_nodes_of_the_files_vote_and_keep_locks(start):
     finally:
         renewed.terminate()
         renewed.wait()
+
+
+OTHER_MACHINE = """
+ip link set lo up
+ip address add 10.0.0.1/32 dev lo
+redis-server node.conf >log &
+until redis-cli -h 10.0.0.1 -p "$1" ping; do kill -0 $!; done
+redlock bootstrap --new
+redlock run locked -- echo locked
+"""
+
+
+def test_other_machines_reach_the_node_of_the_file(tmp_path):
+    """In a network of its own, whose address is not the loopback's: protected mode would let nobody in."""
+    node = Server(tmp_path / "node", (NODES / "node.conf").read_text(), address="10.0.0.1")
+    env = {**environment([]), "REDLOCK_NODES": f"redis://app:change-me@10.0.0.1:{node.port}"}
+    alone = ["unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child"]
+    done = subprocess.run([*alone, "sh", "-ec", OTHER_MACHINE, "sh", str(node.port)], env=env, cwd=node.folder,
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.stdout == f"PONG\n10.0.0.1:{node.port}: registered; it votes\nlocked\n", done.stdout + done.stderr
 
 
 def test_users_of_the_files_are_those_of_the_page():

@@ -70,7 +70,8 @@ packages_of() {
       package) echo composer swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc tcc libc6-dev python3 ;;
       portability) echo dpkg-dev gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu qemu-user ;;
-      bare) echo debootstrap systemd-container lintian musl-tools composer php-dev php-zip $(packages_of monitoring) ;;
+      bare) echo debootstrap iproute2 systemd-container lintian musl-tools composer php-dev php-zip \
+        $(packages_of monitoring) ;;
       *) fail "no group of packages '$group'" ;;
     esac
   done
