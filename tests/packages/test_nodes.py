@@ -3,9 +3,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,12 +37,14 @@ class Server:
         shutil.copy(NODES / "users.acl", folder)
         for name, value in ("bind", address), ("port", self.port), ("dir", folder):
             conf = re.sub(rf"^{name} .*", f"{name} {value}", conf, flags=re.M)
-        (folder / "node.conf").write_text(conf.replace("/etc/redlock-node", str(folder)))
+        conf = re.sub("/etc/redlock-node|/var/lib/redlock-node", str(folder), conf)
+        (folder / "node.conf").write_text(conf)
 
     def start(self):
         self.child = Child([self.server, "node.conf"], cwd=self.folder, stdout=subprocess.DEVNULL)
-        ping = ["redis-cli", "-p", str(self.port), "ping"]  # the health check of the compose file
-        eventually(lambda: subprocess.run(ping, capture_output=True).stdout == b"PONG\n", LIMIT_S, "it answers")
+        ping = ["redis-cli", "-p", str(self.port), "ping"]
+        answers = (b"PONG", b"NOAUTH")
+        eventually(lambda: subprocess.run(ping, capture_output=True).stdout.startswith(answers), LIMIT_S, "it answers")
 
     def restart(self):
         self.child.process.terminate()
@@ -83,11 +87,13 @@ def held(env, resource):
 
 
 def test_nodes_of_the_files_vote_and_keep_locks(start):
-    """A renewed lock goes on though all of them were restarted and none votes yet."""
+    """A renewed lock goes on though all of them were restarted and none votes yet. What a script wrote is there again,
+    too: Redis reads it as the default user."""
     servers = start((NODES / "node.conf").read_text())
-    env = environment(servers, "app:change-me@")
+    env, operator = environment(servers, "app:change-me@"), environment(servers, "operator:change-me-too@")
     assert redlock(env, "bootstrap", "--new").returncode == 0
     token = redlock(env, "acquire", "--ttl", "30s", "kept").stdout.strip()
+    shared = redlock(operator, "acquire", "--shared", "--ttl", "30s", "shared").stdout.strip()
     table = redlock(env, "doctor", "-v")
     assert table.returncode == 0 and table.stdout.count("noeviction") == 3, table.stdout + table.stderr
     renewed = subprocess.Popen(["redlock", "run", "--ttl", "10s", "renewed", "--", "sleep", "1000"], env=env)
@@ -96,6 +102,8 @@ def test_nodes_of_the_files_vote_and_keep_locks(start):
         for server in servers:
             server.restart()
             assert held(env, "kept") == (token, 3), "every node has the key again"
+        told = json.loads(redlock(operator, "status", "--json", "shared").stdout)
+        assert told["verdict"] == "shared" and str(told["nodes"]).count(shared) == 3, told
         assert redlock(env, "run", "-n", "free", "--", "true").returncode == 69, "no node votes"
         eventually(lambda: redlock(env, "doctor").returncode == 0, LIMIT_S, "all vote, after several renewals")
         assert renewed.poll() is None
@@ -108,7 +116,8 @@ OTHER_MACHINE = """
 ip link set lo up
 ip address add 10.0.0.1/32 dev lo
 redis-server node.conf >log &
-until redis-cli -h 10.0.0.1 -p "$1" ping; do kill -0 $!; done
+until redis-cli -h 10.0.0.1 -p "$1" ping >&2; do kill -0 $!; done
+redis-cli -s node.sock ping  # the health check of the compose file
 redlock bootstrap --new
 redlock run locked -- echo locked
 """
@@ -121,16 +130,17 @@ def test_other_machines_reach_the_node_of_the_file(tmp_path):
     alone = ["unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child"]
     done = subprocess.run([*alone, "sh", "-ec", OTHER_MACHINE, "sh", str(node.port)], env=env, cwd=node.folder,
                           capture_output=True, text=True, timeout=LIMIT_S)
-    assert done.stdout == f"PONG\n10.0.0.1:{node.port}: registered; it votes\nlocked\n", done.stdout + done.stderr
+    said = f"NOAUTH Authentication required.\n\n10.0.0.1:{node.port}: registered; it votes\nlocked\n"
+    assert done.stdout == said, done.stdout + done.stderr
 
 
 def test_users_of_the_files_are_those_of_the_page():
-    """A user who locks, with the line of the page, and a default one who can be asked whether the server answers."""
+    """A user who locks, with the line of the page; the default one is whom Redis reads its files as, and nobody is."""
     (line, *_) = [block.text for block in blocks(section("docs/redlock.md", "Permissions")) if "user app" in block.text]
     shown = re.search(r"-@all .*", line)[0]
     users = dict(re.findall(r"^user (\S+) (.*)$", (NODES / "users.acl").read_text(), re.M))
     assert set(users) == {"default", "app", "operator"} and users["app"].endswith(shown)
-    assert users["default"].endswith("-@all +ping")
+    assert users["default"] == "off resetpass ~* &* +@all"
 
 
 def test_the_unit_and_the_compose_file_start_the_same_node(tmp_path):
@@ -141,6 +151,8 @@ def test_the_unit_and_the_compose_file_start_the_same_node(tmp_path):
     assert node["volumes"] == [".:/etc/redlock-node", "data:/var/lib/redlock-node"]
     conf = dict(line.split(" ", 1) for line in (NODES / "node.conf").read_text().splitlines()
                 if line and line[0] != "#")
+    assert conf["dir"] == node["working_dir"], "the image gives its user that folder, and no other"
+    assert conf["unixsocket"] in node["healthcheck"]["test"]
     assert conf["dir"] == "/var/lib/redlock-node" and conf["aclfile"] == "/etc/redlock-node/users.acl"
     assert int(re.search(r"^LimitNOFILE=(\d+)", unit, re.M)[1]) > int(conf["maxclients"]) + 32
     shutil.copy(NODES / "redlock-node.service", tmp_path)
@@ -204,6 +216,21 @@ def test_a_rolling_update_of_the_statefulset_stops_no_lock(pods):
         holder.terminate()
         said = holder.communicate()[1]
     assert set(codes) == {0} and len(codes) > 10 and said == b"", (codes, said)
+
+
+def test_no_container_delays_the_end_of_its_pod():
+    """The kernel hands a first process no signal that it does not ask for."""
+    command = manifests()["StatefulSet"]["spec"]["template"]["spec"]["containers"][1]["command"]
+    first = Child(["unshare", "--map-root-user", "--pid", "--fork", "--kill-child", *command])
+    children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
+    (child,) = eventually(lambda: children.read_text().split(), LIMIT_S, "it runs")
+
+    def ended():
+        with suppress(ProcessLookupError):
+            os.kill(int(child), signal.SIGTERM)
+        return not first.alive
+
+    eventually(ended, 10, "it ends")
 
 
 def test_the_statefulset_keeps_what_it_promises():
