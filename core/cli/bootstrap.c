@@ -82,7 +82,7 @@ static void ask_about(enum subject subject, int64_t max_ttl_ms, int64_t former_m
   free(former);
 }
 
-/* Names the findings: "a is quarantined for another 21 s, b is new or has lost its keys: is no lock live?" */
+/* Names the findings: "a is quarantined for another 21 s, b is new or may have lost keys: is no lock live?" */
 static void ask(redlock_client *client, const struct args *args, int64_t max_ttl_ms)
 {
   enum subject subject = LIVE;

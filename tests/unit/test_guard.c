@@ -173,7 +173,8 @@ static void a_quarantine_is_described(void **state)
   assert_string_equal(left, ""); /* when that ends is not known */
   node.voter->quarantined_until_ns = world.now_ns + 12300 * MS;
   node.voter->mark.since_ms = INT64_C(1700000000000);
-  assert_quarantine_says("new", "quarantined for another 12.3 s: new, or without its keys, since 2023-11-14T22:13:20Z");
+  assert_quarantine_says("new",
+                         "quarantined for another 12.3 s: new, or may have lost keys, since 2023-11-14T22:13:20Z");
   node.voter->step = (struct rlk_step){3100 * MS, 3100 * MS, 0, world.now_ns};
   assert_quarantine_says("clock_stepped", "quarantined for another 12.3 s: its clock was stepped forward by 3.1 s");
   node.voter->ahead_until_ns = world.now_ns + 15000 * MS;

@@ -188,10 +188,10 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(MARKER_CHANGED, "marker-changed", BY_ITSELF, "its marker has changed: it may have lost keys",                      \
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \
     "The guard's key is gone, or is another one. The node is examined again at once.")                                 \
-  X(NOT_REGISTERED, "not-registered", BY_ITSELF, "quarantined: it is new or has lost its keys",                        \
+  X(NOT_REGISTERED, "not-registered", BY_ITSELF, "quarantined: it is new or may have lost keys",                       \
     "programs that acquire locks register it; if no majority votes and no lock is live, run `redlock bootstrap`",      \
-    "The node has no marker, and a command that only looks writes none.")                                              \
-  X(NEW, "new", BY_ITSELF, "quarantined: new, or without its keys",                                                    \
+    "The node has no marker, or one from before it was restarted; a command that only looks writes none.")             \
+  X(NEW, "new", BY_ITSELF, "quarantined: new, or may have lost keys",                                                  \
     "wait; if no majority votes and no lock is live on any node, run `redlock bootstrap`",                             \
     "The node was registered a short time ago: locks that it may have had before have to end first.")                  \
   X(LOST_KEYS, "lost-keys", BY_ITSELF, "quarantined: it may have lost keys",                                           \

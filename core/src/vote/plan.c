@@ -71,7 +71,7 @@ static void found_words(const struct rlk_planned *p, enum rlk_finding finding, i
   const char *left = (mode & MODES) == REDLOCK_BOOTSTRAP_NEW ? "votes in " : "is quarantined for another ";
   switch (finding) {
   case RLK_FOUND_OURS: rlk_text_add(out, p->left_ms ? left : "votes"); break;
-  case RLK_FOUND_NONE: rlk_text_add(out, "is new or has lost its keys"); break;
+  case RLK_FOUND_NONE: rlk_text_add(out, "is new or may have lost keys"); break;
   case RLK_FOUND_SMALLER:
   case RLK_FOUND_LARGER:
     rlk_text_add(out, "allows ");

@@ -320,7 +320,7 @@ def test_doctor_without_a_write_writes_nothing(redlock, nodes):
         node.flush()
     done = redlock("doctor", "--no-write", "--guard", "marker", "--max-ttl", "1m")
     assert done.returncode == UNAVAILABLE
-    assert done.stdout.count("new or has lost its keys") == 5 and done.stdout.count("`redlock bootstrap`") == 5
+    assert done.stdout.count("new or may have lost keys") == 5 and done.stdout.count("`redlock bootstrap`") == 5
     nodes.no_keys()
     assert [node.calls("set") + node.calls("eval") for node in nodes] == [node.calls("eval") for node in nodes]
     assert all(node.get(MARKER) is None for node in nodes)
