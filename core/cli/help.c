@@ -63,6 +63,7 @@ int help_overview(void)
       printf("\n%s:\n", group = (*command)->group);
     print_wrapped((*command)->line, printf("  redlock %-10s ", (*command)->name));
   }
+  print_wrapped("say more of a command, an option or a reason", printf("  redlock %-10s ", "help"));
   puts("\nExample, on every host:\n"
        "    export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3\n"
        "    redlock run --wait forever import -- ./import.sh\n");
@@ -74,8 +75,8 @@ int help_overview(void)
       "76 the lock was lost, 64 usage, 70 the system refused something; of run: that of its command.\n"
       "\n"
       "`redlock help COMMAND` or `redlock COMMAND --help` shows its options, --help-all all of them; `redlock help "
-      "TOPIC` "
-      "an option, those for tls or wait, a reason that doctor names, or the ACL (acl); `redlock -V` the version, `man "
+      "TOPIC` an option, those for tls or wait, a reason that doctor names, or the ACL (acl); `redlock -V` the "
+      "version, `man "
       "redlock` the rest.");
   return flush_answer(false);
 }

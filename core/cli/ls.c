@@ -31,7 +31,8 @@ int list_may_run(struct session *session)
   if (!is_all)
     return 0;
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return fail(EXIT_USAGE, "PATTERN is missing, and no --key-prefix is set; redlock ls '' lists all of the nodes");
+    return fail(EXIT_USAGE, "PATTERN is missing, and no --key-prefix is set; redlock %s '' shows all of the nodes",
+                session->args->command->name);
   return user_agrees(session) ? 0 : EXIT_DECLINED;
 }
 

@@ -255,8 +255,12 @@ static int show(const struct top *top, const json_t *shown)
   size_t size;
   FILE *out = must(open_memstream(&text, &size));
   int columns = top->is_screen ? terminal_columns(NULL) : 0;
-  fprintf(out, "%s  %zu locks, %lld waiting%s\n%s\n", clock, json_array_size(top->rows),
-          (long long)waiting_in(top->rows), top->is_scanning ? ", looking for names" : "", nodes);
+  size_t count = json_array_size(top->rows);
+  fprintf(out, "%s  %zu lock%s, %lld waiting, ", clock, count, count == 1 ? "" : "s", (long long)waiting_in(top->rows));
+  if (top->is_scanning)
+    fprintf(out, "looking for names\n%s\n", nodes);
+  else
+    fprintf(out, "names %lld s old\n%s\n", (long long)(redlock_now_ms() - top->scanned_ms) / 1000, nodes);
   if (top->is_screen && (*top->filter != '\0' || top->reads_filter))
     fprintf(out, "filter: %s%s\n", top->filter, top->reads_filter ? "_" : "");
   else if (top->is_screen)

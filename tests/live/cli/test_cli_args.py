@@ -141,13 +141,13 @@ def test_help_fits_into_80_columns(redlock):
     pages = [redlock("--help").stdout]
     commands = re.findall(r"^  redlock ([a-z]+)", pages[0], re.MULTILINE)
     pages += [redlock(command, "--help-all").stdout for command in commands]
-    assert len(pages) == len(COMMANDS) + 1
+    assert len(pages) == len(COMMANDS) + 2
     assert [line for page in pages for line in page.splitlines() if len(line) > 80] == []
 
 
 def test_overview_describes_each_command_in_one_line(redlock):
     lines = [line for line in redlock("--help").stdout.splitlines() if line.startswith("  redlock ")]
-    assert [line.split()[1] for line in lines] == COMMANDS
+    assert [line.split()[1] for line in lines] == [*COMMANDS, "help"]
     assert all(len(line) < 80 and len(line.split()) > 4 for line in lines)
 
 

@@ -32,6 +32,7 @@ def run(*command):
 @pytest.mark.parametrize("complete", [bash, fish])
 def test_commands_and_flags_are_completed(complete):
     assert sorted(complete("redlock", "r")) == ["release", "run"]
+    assert complete("redlock", "he") == ["help"]
     assert sorted(complete("redlock", "help", "r")) == ["release", "run"]
     assert complete("redlock", "run", "--kee") == ["--keep"]
     assert complete("redlock", "doctor", "--wat") == ["--watch"]

@@ -111,9 +111,10 @@ def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
     redlock.acquire("orders:42", "--key-prefix", "lock:", "--ttl", "20s")
     assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "--key-prefix", "lock:"))) == ["orders:42"]
     assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, "--key-prefix", "lock:", "ord"))) == ["orders:42"]
-    done = redlock("ls")
-    assert done.returncode == USAGE
-    assert "PATTERN is missing, and no --key-prefix is set; redlock ls '' lists all of the nodes" in done.stderr
+    for command in "ls", "top":
+        done = redlock(command)
+        words = f"PATTERN is missing, and no --key-prefix is set; redlock {command} '' shows all of the nodes"
+        assert done.returncode == USAGE and words in done.stderr
     redlock.acquire("orders:42", "--ttl", "20s")
     redlock.acquire("invoices", "--ttl", "20s")
     assert list(rows(redlock("ls", *GENEROUS_TIMEOUTS, ""))) == ["invoices", "lock:orders:42", "orders:42"]

@@ -16,7 +16,7 @@ def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
         tables = done.stdout.rstrip("\n").split("\n\n")
         assert len(tables) == 8
         head, about_nodes, columns, *rows = tables[-1].splitlines()
-        assert re.fullmatch(r"\d\d:\d\d:\d\d  2 locks, 1 waiting", head)
+        assert re.fullmatch(r"\d\d:\d\d:\d\d  2 locks, 1 waiting, names \d s old", head)
         assert about_nodes.startswith("nodes: ") and about_nodes.count(" ready") == 5
         assert columns.split() == ["NAME", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "TOKEN"]
         assert [row.split()[0] for row in rows] == ["orders:2", "orders:1"], "most waiters first"
@@ -35,7 +35,7 @@ def test_top_shows_what_was_released_no_more(redlock, nodes):
         assert redlock("release", "orders:1", token).returncode == 0
         for line in iter(top.stdout.readline, b""):
             text = line if isinstance(line, str) else line.decode()
-            if re.search("  0 locks, 0 waiting", text):
+            if re.search("  0 locks, 0 waiting, ", text):
                 break
         else:
             raise AssertionError("it is shown to the end")
