@@ -189,7 +189,7 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
       [RTT] = {"node_rtt_seconds", "gauge", "rtt_seconds", "Round trip, smoothed."},
       [OWED] = {"node_owed_replies", "gauge", "owed_replies", "Replies that the node still owes."},
       [CONNECTS] = {"node_connects", "counter", "connects_total", "Connections that were started."},
-      [DROPS] = {"node_drops", "counter", "drops_total", "Connections that ended."},
+      [DROPS] = {"node_drops", "counter", "drops_total", "Connections that ended after their set-up."},
   };
   for (int f = 0; f < NODE_FAMILIES; f++) {
     family(out, families[f].name, families[f].type, families[f].help);

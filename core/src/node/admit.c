@@ -42,7 +42,6 @@ static void shut_down(struct rlk_node *n, int again)
   n->line->lost_again = again;
   n->fault = RLK_FAULT_NONE;
   n->news &= KEPT_NEWS;
-  n->drops++;
   rlk_node_hurry(n);
 }
 
@@ -75,6 +74,7 @@ RLK_COLD void rlk_node_drop(struct rlk_node *n, int again, const struct rlk_reas
     again = is_open;
   }
   shut_down(n, again);
+  n->drops += (uint64_t)was_ready;
   if (!n->refused || was_ready)
     n->why = reason;
   if (is_open && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
