@@ -215,6 +215,7 @@ def journal(script, unit):
 
 
 def test_systemd_runs_the_units(machine, nodes):
+    machine("mv /usr/bin/redlock /usr/local/bin")  # where README's lines put it; in the other test it is the package's
     said = machine("systemd-analyze verify --man=no /etc/systemd/system/{import-worker,nightly-report}.*")
     assert said == ""
     the_worker_comes_back(machine, nodes)
@@ -235,10 +236,10 @@ def test_units_have_the_password_and_the_files_of_tls(machine, secured):
     """As files of mode 600 that their user cannot read."""
     cluster, files = secured
     urls = ",".join(f"rediss://{node.name}" for node in cluster)
-    options = "password_file = redlock.password\ntls_ca_file = redlock-ca.pem\ntls_cert_file = redlock-cert.pem\n" \
-              "tls_key_file = redlock-key.pem\n"
-    contents = {"redlock.conf": f"nodes = {urls}\n{options}", "redlock.password": "s3cret\n",
-                **{name: Path(path).read_text() for name, path in files.items()}}
+    options = "user_file = redlock.user\npassword_file = redlock.password\ntls_ca_file = redlock-ca.pem\n" \
+              "tls_cert_file = redlock-cert.pem\ntls_key_file = redlock-key.pem\n"
+    contents = {"redlock.conf": f"nodes = {urls}\n{options}", "redlock.user": "default\n",
+                "redlock.password": "s3cret\n", **{name: Path(path).read_text() for name, path in files.items()}}
     for name, text in contents.items():
         machine(f"umask 077; cat >/etc/{name} <<'END'\n{text}END")
     machine(typed("docs/deploy.md", "Passwords and TLS files"))
