@@ -168,14 +168,17 @@ void kinds_print(FILE *out, const json_t *node)
 
 static void put_commands(FILE *out, unsigned wanted)
 {
-  for (int i = 0; i < COMMANDS; i++)
-    if (tried[i].kinds & wanted)
+  for (int i = 0; i < COMMANDS; i++) {
+    char *right = format(" +%s ", tried[i].name);
+    if (tried[i].kinds & wanted && strstr(rights, right) == NULL)
       fprintf(out, " +%s", tried[i].name);
+    free(right);
+  }
 }
 
 void kinds_print_rights(void)
 {
-  puts("Of a program's user, where PREFIX is --key-prefix:");
+  puts("Of a program's user, where PREFIX is --key-prefix (in a shell put it into quotes):");
   printf("  ~PREFIX* resetchannels &PREFIXlibredlock:w:* %s\n", rights);
   for (int kind = 0; names[kind] != NULL; kind++) {
     printf("%s locks also need:", names[kind]);

@@ -54,11 +54,11 @@ static void print_table(FILE *out, const json_t *programs)
 {
   json_t *program;
   size_t i;
-  fprintf(out, "%-16s  %-16s  %-8s  %8s  %10s  NODES\n", "HOST", "PROGRAM", "VERSION", "MAX TTL", "LAST SEEN");
+  fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  NODES\n", "HOST", "PROGRAM", "VERSION", "MAX TTL", "LAST SEEN");
   json_array_foreach(programs, i, program) {
     char *number = duration_text(json_integer_value(json_object_get(program, "max_ttl_ms")));
     char *seen = seen_words(program), *names = names_of(json_object_get(program, "nodes"));
-    fprintf(out, "%-16s  %-16s  %-8s  %8s  %10s  %s\n", text_of(program, "host"), text_of(program, "program"),
+    fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  %s\n", text_of(program, "host"), text_of(program, "program"),
             text_of(program, "version"), number, seen, names);
     free(names);
     free(seen);

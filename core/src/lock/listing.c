@@ -40,7 +40,7 @@ static const struct rlk_script script_names = {
                  "local own=prefix..'libredlock:'\n"
                  "local function scan(glob)\n"
                  "  local v=redis.pcall('SCAN',ARGV[1],'MATCH',glob,'COUNT',ARGV[2])\n"
-                 "  if v.err then bad=redis.error_reply(v.err:sub(1,60)..' (SCAN)') end\n"
+                 "  if v.err then bad=redis.error_reply(v.err:sub(1,100)..' (SCAN)') end\n"
                  "  return v\n"
                  "end\n"
                  "local locks,slots\n"

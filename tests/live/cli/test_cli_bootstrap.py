@@ -192,7 +192,7 @@ def test_the_question_names_programs_with_another_number(redlock, terminal, node
     asked = program.expect(r"(?s)^.*\? \[y/N\] ")[0]
     program.type("n\n")
     assert program.wait() == 1
-    found = re.findall(r"(\w+) on web-3 \(seen 5 min 0 s ago\) has max_ttl_ms = \w+", asked)
+    found = re.findall(r"(\w+) on web-3 \(seen 5 min \d+ s ago\) has max_ttl_ms = \w+", asked)
     assert sorted(found) == sorted(named)
 
 
@@ -201,7 +201,7 @@ def test_the_question_about_a_list_names_all_programs(redlock, terminal, nodes):
     set_fields(nodes[2], nodes=3)
     tell(nodes[1], "worker", 30000)
     program = terminal("bootstrap", "--replace")
-    program.expect(r"worker on web-3 \(seen 5 min 0 s ago\) has max_ttl_ms = 30s\s+.* been stopped for 30s\? \[y/N\] ")
+    program.expect(r"worker on web-3 \(seen 5 min \d+ s ago\) has max_ttl_ms = 30s\s+.* been stopped for 30s\? \[y/N\] ")
     program.type("n\n")
     assert program.wait() == 1
 
