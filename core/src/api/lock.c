@@ -32,13 +32,13 @@ static void check_new(redlock_lock *lock, const void *resource, size_t size)
 {
   char why[96];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  rlk_text_format(&text, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
   if (!resource || size == 0 || size > RESOURCE_SIZE_MAX)
-    rlk_lock_refuse(lock, why);
+    rlk_text_format(&text, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
   else if (lock->engine->net.state != RLK_NET_OPEN)
-    rlk_lock_refuse(lock, "the client is not open");
+    rlk_text_add(&text, "the client is not open");
   else
     return;
+  rlk_lock_refuse(lock, why);
   lock->state = REDLOCK_STATE_INVALID;
 }
 
@@ -46,21 +46,23 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
 {
   const char *prefix = RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "";
   size_t nodes = c->engine.net.node_count > 0 ? (size_t)c->engine.net.node_count : 1;
-  redlock_lock *lock = calloc(1, sizeof *lock + nodes);
+  redlock_lock *lock = malloc(sizeof *lock + nodes); /* glibc's calloc takes nothing from the cache of the thread */
   if (!lock)
     return NULL;
-  lock->engine = &c->engine;
-  lock->op.status = REDLOCK_NOT_HELD;
-  lock->attempt.home = -1;
-  lock->op.timer.kind = RLK_TIMER_OPERATION;
-  lock->hold.timer.kind = RLK_TIMER_LEASE;
-  lock->node_answers = calloc(nodes, sizeof *lock->node_answers);
+  *lock = (redlock_lock){.engine = &c->engine,
+                         .options = c->engine.net.options,
+                         .op = {.status = REDLOCK_NOT_HELD, .timer.kind = RLK_TIMER_OPERATION},
+                         .hold.timer.kind = RLK_TIMER_LEASE,
+                         .attempt.home = -1};
+  memset(lock->votes, 0, nodes);
+  lock->node_answers = malloc(nodes * sizeof *lock->node_answers);
   lock->wait = rlk_wait_new();
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
   lock->key = rlk_key_new(prefix, size ? resource : "", size);
   if (lock->node_answers && lock->wait && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0) {
+    memset(lock->node_answers, 0, nodes * sizeof *lock->node_answers);
     lock->is_reserved = is_reserved(lock->key, prefix);
     return lock;
   }
@@ -76,7 +78,6 @@ static redlock_lock *add_lock(redlock_client *client, const void *resource, size
 {
   redlock_lock *lock = allocate(client, resource, size);
   if (lock) {
-    lock->options = client->engine.net.options;
     lock->kind = rlk_kind_of(lock);
     client->users++;
     lock->next = client->engine.locks;

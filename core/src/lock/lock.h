@@ -94,13 +94,13 @@ struct rlk_operation {
   int64_t outage_until_ns; /* deadline for tolerating fewer than Q answers */
   struct rlk_terms asked;
   struct rlk_timer timer;
-  atomic_int cancelled; /* by redlock_lock_cancel */
   struct rlk_waiter *waiter;
   struct rlk_claim *probe; /* inspect, remove: carries the answers */
   uint64_t looking;        /* nodes asked what is under the key, or of what type that is, as bits */
   int forms_asked;         /* extend, release: the nodes without the token were asked for it in other forms */
   int asking_again;        /* extend: the timer is the next try at the failed nodes */
   int scripts_missing;     /* release: a node had lost its scripts */
+  atomic_int cancelled;    /* by redlock_lock_cancel */
   uint64_t counted;        /* release: nodes that counted at the call, as bits */
   uint64_t unproven;       /* ... that said that the token is gone only after its lease, when it may have expired */
 };
@@ -153,8 +153,8 @@ struct redlock_lock {
   struct rlk_key *key;
   struct rlk_numbers options;
   const struct rlk_kind *kind; /* by its options and resources */
-  int is_fenced;               /* fence was set for this lock, not for all of the client's */
   char *refusal;               /* why a call was refused, until the next operation */
+  int is_fenced;               /* fence was set for this lock, not for all of the client's */
   enum redlock_state state;
   struct rlk_claim *claim; /* the current or last token; NULL before */
   struct rlk_hold hold;

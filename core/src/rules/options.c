@@ -88,7 +88,7 @@ size_t rlk_option_size_max(int option)
 int rlk_option_find(const char *name, int scope_lock)
 {
   for (int i = 0; i < RLK_OPTION_COUNT; i++)
-    if (strcmp(rows[i].name, name) == 0)
+    if (rows[i].name[0] == name[0] && strcmp(rows[i].name, name) == 0)
       return scope_lock && rows[i].scope != BOTH ? -1 : i;
   return -1;
 }
