@@ -29,16 +29,13 @@ class Hold implements HoldInterface
     /** In nanoseconds, if there is a listener. */
     private ?int $heldSince = null;
 
-    /** It was released or detached here. */
-    private bool $hasEnded = false;
-
     /** Why it was lost, once the handle does not know any more. */
     private ?string $loss = null;
 
     /** @internal */
     final public function __construct(
-        private readonly Driver $driver,
-        private readonly Native\Lock|Handle $native,
+        private Driver $driver,
+        private Native\Lock|Handle $native,
         /** Of several, the first. */
         public readonly string $resource,
     ) {
@@ -76,8 +73,10 @@ class Hold implements HoldInterface
     {
         $state = $this->native->state();
         $state === \REDLOCK_STATE_FREE && $this->refuseWhatIsOver();
-        $status = $this->leave($state);
-        $status === \REDLOCK_OK || $this->fail($status);
+        $status = $this->perform(\REDLOCK_RELEASE, 0);
+        if ($status !== \REDLOCK_OK && ($status = $this->left($status, $state)) !== \REDLOCK_OK) {
+            $this->fail($status);
+        }
     }
 
     public function detach(): string
@@ -86,7 +85,6 @@ class Hold implements HoldInterface
         $token = $this->native->token();
         $status = $this->native->detach();
         $status === \REDLOCK_OK || $this->fail($status);
-        $this->hasEnded = true;
         return $token;
     }
 
@@ -114,8 +112,8 @@ class Hold implements HoldInterface
 
     public function isLost(): bool
     {
-        return $this->loss !== null || !$this->hasEnded
-            && !\in_array($this->native->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_ADOPTED], true);
+        return $this->loss !== null || !\in_array($this->native->state(),
+            [\REDLOCK_STATE_HELD, \REDLOCK_STATE_ADOPTED, \REDLOCK_STATE_FREE], true);
     }
 
     /** @internal It belongs to the parent process. */
@@ -127,7 +125,7 @@ class Hold implements HoldInterface
     /** @internal It was released or detached. */
     public function hasEnded(): bool
     {
-        return $this->hasEnded;
+        return $this->native->state() === \REDLOCK_STATE_FREE;
     }
 
     public function isRenewed(): bool
@@ -179,12 +177,6 @@ class Hold implements HoldInterface
         return $this->native->message();
     }
 
-    /** @internal Acquires it, or once more with the option reentrant; a status. */
-    public function take(int $waitMs): int
-    {
-        return $this->perform(\REDLOCK_ACQUIRE, $waitMs);
-    }
-
     /** @internal */
     public function adopt(string $token): void
     {
@@ -210,14 +202,13 @@ class Hold implements HoldInterface
     public function giveUp(): void
     {
         $this->loss = $this->reason();
-        $this->hasEnded = true;
         $this->native->abandon();
     }
 
     /** @internal Takes it once more, with the option reentrant, around a body. */
     public function again(callable $body): mixed
     {
-        $status = $this->take(-2);
+        $status = $this->perform(\REDLOCK_ACQUIRE, -2);
         $status === \REDLOCK_OK || $this->fail($status);
         return $this->around($body);
     }
@@ -259,8 +250,8 @@ class Hold implements HoldInterface
         return $failure;
     }
 
-    /** Runs one operation to its end and reports it to the dispatcher. Returns its status. */
-    private function perform(int $operation, int $arg): int
+    /** @internal Runs one operation to its end and reports it to the dispatcher. Returns its status. */
+    public function perform(int $operation, int $arg): int
     {
         $events = $this->driver->events;
         if ($events?->dispatcher === null) {
@@ -315,16 +306,10 @@ class Hold implements HoldInterface
         $status === \REDLOCK_OK || $this->fail($status);
     }
 
-    /** Releases it: whether that has given up what was held. */
-    private function leave(int $state): int
+    /** What a release that did not end well has come to: whether that has given up what was held. */
+    private function left(int $status, int $stateBefore): int
     {
-        $this->hasEnded = true;
-        try {
-            $status = $this->perform(\REDLOCK_RELEASE, 0);
-        } finally {
-            $this->hasEnded = $this->native->state() === \REDLOCK_STATE_FREE; /* reentrant: once it was the last */
-        }
-        if (self::isReleased($status, $state)) {
+        if (self::isReleased($status, $stateBefore)) {
             return \REDLOCK_OK;
         }
         $status = $status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status;
@@ -334,7 +319,7 @@ class Hold implements HoldInterface
 
     private function releaseAfterSuccess(mixed $result): void
     {
-        if ($this->hasEnded && $this->loss === null) {
+        if ($this->loss === null && $this->hasEnded()) {
             return; /* the body released or detached it */
         }
         try {
@@ -348,7 +333,8 @@ class Hold implements HoldInterface
     private function releaseAfterFailure(): void
     {
         $state = $this->native->state();
-        $status = $state === \REDLOCK_STATE_FREE ? \REDLOCK_OK : $this->leave($state);
+        $status = $state === \REDLOCK_STATE_FREE ? \REDLOCK_OK : $this->perform(\REDLOCK_RELEASE, 0);
+        $status = $this->left($status, $state);
         $isTold = $status === \REDLOCK_LOST && $this->loss !== 'closed'; /* the loss is an event by itself */
         $status === \REDLOCK_OK || $isTold || $this->driver->events?->warn('redlock: {message}',
             ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
@@ -391,7 +377,7 @@ class Hold implements HoldInterface
             [$lost->resource, $lost->reason] = [$this->resource, $this->loss];
             throw $lost;
         }
-        if ($this->hasEnded && $state === \REDLOCK_STATE_FREE) {
+        if ($state === \REDLOCK_STATE_FREE) {
             throw self::notHeld($this->resource, 'this hold of it has ended');
         }
     }

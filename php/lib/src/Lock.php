@@ -21,9 +21,6 @@ final class Lock implements LockInterface
     /** @var array<int, Hold> acquired by this object, the newest last */
     private array $holds = [];
 
-    /** @var array<int, \WeakReference<Hold>> for which somebody waits: a killed coroutine of Swow runs no finally */
-    private array $waiting = [];
-
     /** What has checked the options, until it becomes the first hold's. */
     private Native\Lock|Handle|null $checked;
 
@@ -34,13 +31,13 @@ final class Lock implements LockInterface
     private ?Hold $refused = null;
 
     /** @var list<string> of several resources, the others */
-    private readonly array $more;
+    private array $more = [];
 
     /** @var array<string, mixed> by the names of the table */
-    private readonly array $options;
+    private array $options;
 
-    private readonly bool $isReentrant;
-    private readonly bool $admitsSeveral;
+    private bool $isReentrant;
+    private bool $admitsSeveral;
 
     /**
      * @internal Client::lock() makes locks.
@@ -50,19 +47,21 @@ final class Lock implements LockInterface
      * @param class-string<Hold> $type
      */
     public function __construct(
-        private readonly Driver $driver,
+        private Driver $driver,
         string|array $resource,
-        private readonly array $given,
-        private readonly array $defaults,
-        private readonly string $type = Hold::class,
+        private array $given,
+        private array $defaults,
+        private string $type = Hold::class,
     ) {
-        $more = \is_string($resource) ? [$resource] : Options::resources($resource);
-        $this->resource = \array_shift($more);
-        $this->more = $more;
+        if (\is_array($resource)) {
+            $this->more = Options::resources($resource);
+            $resource = \array_shift($this->more);
+        }
+        $this->resource = $resource;
         $options = $given + $defaults;
         $this->admitsSeveral = isset($options['shared']) && Options::isTrue($options['shared'])
             || isset($options['permits']) && (int) $options['permits'] > 1;
-        if (!isset($given['fence']) && ($this->admitsSeveral || $more !== [])) {
+        if (($this->admitsSeveral || $this->more !== []) && !isset($given['fence'])) {
             unset($options['fence']); // that of all locks: one of this kind has no number
         }
         $this->options = $options;
@@ -78,19 +77,13 @@ final class Lock implements LockInterface
     public function acquire(?int $waitMs = null): Hold
     {
         $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 1, $waitMs);
-        $hold = $this->take($waitMs, false, $status);
-        return $status === \REDLOCK_OK ? $hold : $hold->fail($status);
+        return $this->take($waitMs);
     }
 
     public function tryAcquire(?int $waitMs = 0): Hold|false
     {
         $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 1, $waitMs);
-        $hold = $this->take($waitMs, false, $status);
-        if ($status === \REDLOCK_BUSY) {
-            $this->refused = $hold;
-            return false;
-        }
-        return $status === \REDLOCK_OK ? $hold : $hold->fail($status);
+        return $this->take($waitMs, isTried: true) ?? false;
     }
 
     public function refused(): ?BusyException
@@ -106,8 +99,7 @@ final class Lock implements LockInterface
     public function run(callable $body, ?int $waitMs = null): mixed
     {
         $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 2, $waitMs);
-        $hold = $this->take($waitMs, true, $status);
-        $status === \REDLOCK_OK || $hold->fail($status);
+        $hold = $this->take($waitMs, isBlock: true);
         try {
             return $hold->around($body);
         } finally {
@@ -117,8 +109,8 @@ final class Lock implements LockInterface
 
     public function cancel(): void
     {
-        foreach ($this->waiting as $hold) {
-            $hold->get()?->cancel();
+        foreach ($this->driver->begun as $hold => $lock) {
+            $lock === \spl_object_id($this) && $hold->owner === null && $hold->cancel();
         }
     }
 
@@ -304,11 +296,7 @@ final class Lock implements LockInterface
 
     private function handle(): Native\Lock|Handle
     {
-        $native = $this->driver->handle($this->resource, $this->options);
-        foreach ($this->more as $another) {
-            $native->add($another);
-        }
-        return $native;
+        return $this->driver->handle($this->resource, $this->options, $this->more);
     }
 
     /** A hold that has acquired nothing yet. */
@@ -320,45 +308,50 @@ final class Lock implements LockInterface
         return new $this->type($this->driver, $native, $this->resource);
     }
 
-    /** The caller's hold again, with the option reentrant, or a new one; what was refused is what says why. */
-    private function take(?int $waitMs, bool $isBlock, ?int &$status): Hold
+    /** The caller's hold again, with the option reentrant, or a new one; null: busy, and it is only tried. */
+    private function take(?int $waitMs, bool $isBlock = false, bool $isTried = false): ?Hold
     {
         $owner = $this->driver->owner();
-        if ($this->holds !== []) {
-            $hold = $this->isReentrant ? $this->own($owner) : null;
-            if ($hold !== null && !$hold->isForked()) {
-                $status = $hold->take($waitMs ?? -2);
-                return $hold;
-            }
-            $this->tidy($owner);
+        while (($id = \array_key_last($this->holds)) !== null && $this->holds[$id]->hasEnded()) {
+            unset($this->holds[$id]);
         }
-        $hold = $this->begin($isBlock);
-        $id = \spl_object_id($hold);
-        $this->waiting[$id] = \WeakReference::create($hold);
-        try {
-            $status = $hold->take($this->isStopped ? 0 : $waitMs ?? -2);
-        } finally {
-            unset($this->waiting[$id]);
+        $hold = $id === null ? null : $this->again($owner);
+        if ($hold === null) {
+            $hold = $this->begin($isBlock);
+            $this->driver->begun[$hold] = \spl_object_id($this);
+            $waitMs = $this->isStopped ? 0 : $waitMs;
         }
+        $status = $hold->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
         if ($status === \REDLOCK_OK) {
-            $hold->owner = $owner;
-            $this->holds[$id] = $hold;
-            $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
+            if ($hold->owner === null) {
+                $hold->owner = $owner;
+                $this->holds[\spl_object_id($hold)] = $hold;
+                $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
+            }
+            return $hold;
         }
-        return $hold;
+        if ($status === \REDLOCK_BUSY && $isTried) {
+            $this->refused = $hold;
+            return null;
+        }
+        $hold->fail($status);
     }
 
-    /** Takes off what has ended, and what its owner, who acquires an exclusive lock anew, has lost. */
-    private function tidy(\WeakReference $owner): void
+    /** The caller's hold if it is re-entered. Else takes off what is over, and what an owner who wants it anew lost. */
+    private function again(\WeakReference $owner): ?Hold
     {
+        $hold = $this->isReentrant ? $this->own($owner) : null;
+        if ($hold !== null && !$hold->isForked()) {
+            return $hold;
+        }
         foreach ($this->holds as $id => $hold) {
-            if (!$this->admitsSeveral && !$hold->hasEnded() && $hold->owner === $owner && $hold->isLost()) {
-                $hold->giveUp();
-            }
-            if ($hold->hasEnded() || \count($this->holds) > self::LOST_KEPT && $hold->isLost()) {
+            $isGivenUp = !$this->admitsSeveral && $hold->owner === $owner && $hold->isLost();
+            $isGivenUp && $hold->giveUp();
+            if ($isGivenUp || $hold->hasEnded() || \count($this->holds) > self::LOST_KEPT && $hold->isLost()) {
                 unset($this->holds[$id]);
             }
         }
+        return null;
     }
 
     private function forget(Hold $hold): void

@@ -15,20 +15,23 @@ abstract class Driver
     /** Bodies of run() that have begun. */
     protected int $bodies = 0;
 
-    /** The owner of what is acquired outside of Fibers and coroutines. */
-    private static ?\stdClass $outside = null;
-    private static ?\WeakReference $toOutside = null;
+    /** @var \WeakMap<Hold, int> by which lock they were begun; they have no owner while somebody waits for them */
+    public readonly \WeakMap $begun;
+
+    /** The owner of what is acquired outside of Fibers and coroutines: this driver. */
+    private readonly \WeakReference $outside;
 
     public function __construct(protected readonly Native\Client $client, public readonly ?EventLog $events)
     {
+        $this->outside = \WeakReference::create($this);
+        $this->begun = new \WeakMap();
     }
 
     /** The Fiber or coroutine that calls; never a number, which may come again. */
     public function owner(): \WeakReference
     {
         $fiber = \Fiber::getCurrent();
-        return $fiber !== null ? \WeakReference::create($fiber)
-            : self::$toOutside ??= \WeakReference::create(self::$outside = new \stdClass());
+        return $fiber === null ? $this->outside : \WeakReference::create($fiber);
     }
 
     /** Whether a Fiber or a coroutine has ended. */
@@ -43,10 +46,17 @@ abstract class Driver
     /** Ends the acquisition that somebody waits for, if any. */
     abstract public function cancel(Native\Lock|Handle $lock): void;
 
-    /** @param array<string, mixed> $options of the lock, by the names of the table */
-    public function handle(string $resource, array $options): Native\Lock|Handle
+    /**
+     * @param array<string, mixed> $options of the lock, by the names of the table
+     * @param list<string> $more resources
+     */
+    public function handle(string $resource, array $options, array $more = []): Native\Lock|Handle
     {
-        return new Native\Lock($this->client, $resource, $options);
+        $handle = new Native\Lock($this->client, $resource, $options);
+        foreach ($more as $another) {
+            $handle->add($another);
+        }
+        return $handle;
     }
 
     /** Calls the body of run(). */

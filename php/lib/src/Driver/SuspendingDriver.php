@@ -70,9 +70,7 @@ abstract class SuspendingDriver extends Driver
             if ($status === \REDLOCK_PENDING) {
                 $status = Leave::cancelled($lock, $operation);
             }
-            $next = $this->next[$lock] ?? [];
-            unset($this->next[$lock]);
-            \array_map(Waiters::resume(...), $next);
+            \count($this->next) === 0 || $this->resumeNext($lock);
         }
         $this->events === null || $this->writeEvents($lock, $operation);
         return $status;
@@ -125,6 +123,13 @@ abstract class SuspendingDriver extends Driver
     protected function isAlone(): bool
     {
         return \count($this->waiting) === 0;
+    }
+
+    private function resumeNext(Native\Lock $lock): void
+    {
+        $next = $this->next[$lock] ?? [];
+        unset($this->next[$lock]);
+        \array_map(Waiters::resume(...), $next);
     }
 
     /** A logger that fails leaves no lock behind. */

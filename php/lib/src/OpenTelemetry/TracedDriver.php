@@ -32,9 +32,9 @@ final class TracedDriver extends Driver
         return $this->driver->owner();
     }
 
-    public function handle(string $resource, array $options): Native\Lock|Handle
+    public function handle(string $resource, array $options, array $more = []): Native\Lock|Handle
     {
-        return $this->driver->handle($resource, $options);
+        return $this->driver->handle($resource, $options, $more);
     }
 
     public function cancel(Native\Lock|Handle $lock): void

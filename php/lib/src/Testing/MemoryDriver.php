@@ -27,9 +27,10 @@ final class MemoryDriver extends Driver
             ? \WeakReference::create(Coroutine::getContext()) : parent::owner();
     }
 
-    public function handle(string $resource, array $options): Handle
+    public function handle(string $resource, array $options, array $more = []): Handle
     {
         $handle = new Handle($this->client, $this->store, $resource, $options);
+        \array_map($handle->add(...), $more);
         $this->handles[$handle] = true;
         return $handle;
     }
