@@ -71,12 +71,7 @@ class Hold implements HoldInterface
 
     public function release(): void
     {
-        $state = $this->native->state();
-        $state === \REDLOCK_STATE_FREE && $this->refuseWhatIsOver();
-        $status = $this->perform(\REDLOCK_RELEASE, 0);
-        if ($status !== \REDLOCK_OK && ($status = $this->left($status, $state)) !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
+        $this->leave($this->native->state());
     }
 
     public function detach(): string
@@ -306,6 +301,15 @@ class Hold implements HoldInterface
         $status === \REDLOCK_OK || $this->fail($status);
     }
 
+    private function leave(int $state): void
+    {
+        $state === \REDLOCK_STATE_FREE && $this->refuseWhatIsOver();
+        $status = $this->perform(\REDLOCK_RELEASE, 0);
+        if ($status !== \REDLOCK_OK && ($status = $this->left($status, $state)) !== \REDLOCK_OK) {
+            $this->fail($status);
+        }
+    }
+
     /** What a release that did not end well has come to: whether that has given up what was held. */
     private function left(int $status, int $stateBefore): int
     {
@@ -319,11 +323,12 @@ class Hold implements HoldInterface
 
     private function releaseAfterSuccess(mixed $result): void
     {
-        if ($this->loss === null && $this->hasEnded()) {
+        $state = $this->native->state();
+        if ($state === \REDLOCK_STATE_FREE && $this->loss === null) {
             return; /* the body released or detached it */
         }
         try {
-            $this->release();
+            $this->leave($state);
         } catch (\Throwable $failure) {
             throw self::carrying($result, $failure);
         }

@@ -18,7 +18,7 @@ final class Lock implements LockInterface
     /** Of several, the first. */
     public readonly string $resource;
 
-    /** @var array<int, Hold> acquired by this object, the newest last */
+    /** @var array<int, Hold> acquired by this object, the newest last; what has ended leaves at the next acquisition */
     private array $holds = [];
 
     /** What has checked the options, until it becomes the first hold's. */
@@ -44,14 +44,14 @@ final class Lock implements LockInterface
      * @param string|list<string> $resource
      * @param array<string, mixed> $given its own options, by the names of the table
      * @param array<string, mixed> $defaults the client's
-     * @param class-string<Hold> $type
+     * @param bool $isElected its holds are terms
      */
     public function __construct(
         private Driver $driver,
         string|array $resource,
         private array $given,
         private array $defaults,
-        private string $type = Hold::class,
+        private bool $isElected = false,
     ) {
         if (\is_array($resource)) {
             $this->more = Options::resources($resource);
@@ -99,12 +99,7 @@ final class Lock implements LockInterface
     public function run(callable $body, ?int $waitMs = null): mixed
     {
         $waitMs === null || $waitMs >= -1 || self::refuseWait(__METHOD__, 2, $waitMs);
-        $hold = $this->take($waitMs, isBlock: true);
-        try {
-            return $hold->around($body);
-        } finally {
-            $this->forget($hold);
-        }
+        return $this->take($waitMs, isBlock: true)->around($body);
     }
 
     public function cancel(): void
@@ -144,13 +139,13 @@ final class Lock implements LockInterface
      * @internal
      * @param array<string, mixed> $options in place of its own, by the names of the table
      * @param ?\Closure(Driver): Driver $drive
-     * @param ?class-string<Hold> $type
+     * @param bool $isElected as before, or from now on
      */
-    public function remade(array $options, ?\Closure $drive = null, ?string $type = null): self
+    public function remade(array $options, ?\Closure $drive = null, bool $isElected = false): self
     {
         $driver = $drive === null ? $this->driver : $drive($this->driver);
         $other = new self($driver, [$this->resource, ...$this->more], $options + $this->given, $this->defaults,
-            $type ?? $this->type);
+            $isElected || $this->isElected);
         $other->holdsOfAll = $this->holdsOfAll;
         return $other;
     }
@@ -213,12 +208,7 @@ final class Lock implements LockInterface
 
     public function release(): void
     {
-        $hold = $this->mine();
-        try {
-            $hold->release();
-        } finally {
-            $this->forget($hold);
-        }
+        $this->mine()->release();
     }
 
     public function detach(): string
@@ -305,7 +295,8 @@ final class Lock implements LockInterface
         $native = $this->checked ?? $this->handle();
         $this->checked = null;
         $isBlock && !isset($this->given['renew']) && $native->set('renew', 'true');
-        return new $this->type($this->driver, $native, $this->resource);
+        return $this->isElected ? new Term($this->driver, $native, $this->resource)
+            : new Hold($this->driver, $native, $this->resource);
     }
 
     /** The caller's hold again, with the option reentrant, or a new one; null: busy, and it is only tried. */
@@ -352,13 +343,6 @@ final class Lock implements LockInterface
             }
         }
         return null;
-    }
-
-    private function forget(Hold $hold): void
-    {
-        if ($hold->hasEnded()) {
-            unset($this->holds[\spl_object_id($hold)]);
-        }
     }
 
     /** The newest hold of an owner, the caller, or the only one if its owner has ended; null without. */

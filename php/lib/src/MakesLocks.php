@@ -70,7 +70,7 @@ trait MakesLocks
         mixed ...$unknown,
     ): Election {
         $options = Election::options(Options::given(\get_defined_vars(), $unknown));
-        return new Election($this->named($resource, $options)->remade([], type: Term::class));
+        return new Election($this->named($resource, $options)->remade([], isElected: true));
     }
 
     public function status(string|array $resource, ?int $permits = null, ?int $slot = null): ResourceStatus

@@ -36,7 +36,7 @@ final class BlockingDriver extends Driver
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
-        $fibers = \Fiber::getCurrent() === null ? null : $this->fibers();
+        $fibers = \Fiber::getCurrent() === null ? null : $this->fibers ?? $this->fibersOfRevolt();
         if ($fibers !== null) {
             return $fibers->run($lock, $operation, $arg);
         }
@@ -104,10 +104,10 @@ final class BlockingDriver extends Driver
         return true;
     }
 
-    /** What the Fiber waits by, if it is in a loop. */
-    private function fibers(): ?FiberDriver
+    /** What a Fiber waits by without a loop of the client's, if Revolt's runs. */
+    private function fibersOfRevolt(): ?FiberDriver
     {
         $isRevolt = \class_exists(EventLoop::class, false) && EventLoop::getDriver()->isRunning();
-        return $this->fibers ??= $isRevolt ? new FiberDriver($this->client, $this->events, new RevoltLoop()) : null;
+        return $this->fibers = $isRevolt ? new FiberDriver($this->client, $this->events, new RevoltLoop()) : null;
     }
 }
