@@ -66,7 +66,7 @@ final class Lock implements LockInterface
         }
         $this->options = $options;
         $this->isReentrant = isset($options['reentrant']) && Options::isTrue($options['reentrant']);
-        $this->checked = $this->handle();
+        $this->checked = $this->driver->handle($this->resource, $this->options, $this->more);
     }
 
     public function resource(): string
@@ -178,7 +178,7 @@ final class Lock implements LockInterface
     /** @internal Client::remove() does. */
     public function remove(): void
     {
-        $native = $this->handle();
+        $native = $this->driver->handle($this->resource, $this->options, $this->more);
         $status = $this->driver->run($native, \REDLOCK_REMOVE, 0);
         $status === \REDLOCK_OK || $native->fail($status);
     }
@@ -280,19 +280,14 @@ final class Lock implements LockInterface
     /** @internal The value of an option by the name of the table, as text. */
     public function option(string $name): string
     {
-        $this->checked ??= $this->handle();
+        $this->checked ??= $this->driver->handle($this->resource, $this->options, $this->more);
         return $this->checked->get($name);
-    }
-
-    private function handle(): Native\Lock|Handle
-    {
-        return $this->driver->handle($this->resource, $this->options, $this->more);
     }
 
     /** A hold that has acquired nothing yet. */
     private function begin(bool $isBlock): Hold
     {
-        $native = $this->checked ?? $this->handle();
+        $native = $this->checked ?? $this->driver->handle($this->resource, $this->options, $this->more);
         $this->checked = null;
         $isBlock && !isset($this->given['renew']) && $native->set('renew', 'true');
         return $this->isElected ? new Term($this->driver, $native, $this->resource)
