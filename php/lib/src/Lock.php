@@ -301,16 +301,16 @@ final class Lock implements LockInterface
         while (($id = \array_key_last($this->holds)) !== null && $this->holds[$id]->hasEnded()) {
             unset($this->holds[$id]);
         }
-        $hold = $id === null ? null : $this->again($owner);
-        if ($hold === null) {
-            $hold = $this->begin($isBlock);
+        $again = $id === null ? null : $this->again($owner);
+        $hold = $again ?? $this->begin($isBlock);
+        if ($again === null) {
             $this->driver->begun[$hold] = \spl_object_id($this);
             $waitMs = $this->isStopped ? 0 : $waitMs;
         }
         $status = $hold->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
+        $hold->owner = $owner;
         if ($status === \REDLOCK_OK) {
-            if ($hold->owner === null) {
-                $hold->owner = $owner;
+            if ($again === null) {
                 $this->holds[\spl_object_id($hold)] = $hold;
                 $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
             }
