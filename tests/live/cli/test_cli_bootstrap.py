@@ -201,7 +201,7 @@ def test_the_question_about_a_list_names_all_programs(redlock, terminal, nodes):
     set_fields(nodes[2], nodes=3)
     tell(nodes[1], "worker", 30000)
     program = terminal("bootstrap", "--replace")
-    program.expect(r"worker on web-3 \(seen 5 min \d+ s ago\) has max_ttl_ms = 30s\s+.* been stopped for 30s\? \[y/N\] ")
+    program.expect(r"worker on web-3 \(seen 5 min \d+ s ago\) has max_ttl_ms = 30s\s+.* stopped for 30s\? \[y/N\] ")
     program.type("n\n")
     assert program.wait() == 1
 
