@@ -31,6 +31,12 @@ void rlk_fork_watch(void)
 #endif
 }
 
+void rlk_fork_happened(void)
+{
+  if (self.mark)
+    *self.mark = 0;
+}
+
 uint32_t rlk_fork_generation(void)
 {
   if (self.mark ? *self.mark != self.generation : self.pid != getpid()) {

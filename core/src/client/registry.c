@@ -36,6 +36,7 @@ static void after_fork_parent(void)
 
 static void after_fork_child(void)
 {
+  rlk_fork_happened();
   for (redlock_client *c = registry.clients; c; c = c->next)
     if (!c->engine.net.env.stepped)
       rlk_poller_forked(&c->engine.net.poller);
