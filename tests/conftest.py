@@ -3,12 +3,13 @@ background do; programs inherit that and rightly keep to it, but the tests send 
 
 The command that the kit bootstraps nodes with; the restart guard is on, as it is for users.
 
-And a mark on cases that are late, for tests/tools/late.py, and a sample of those that are much alike."""
+And a mark on cases that are late, for tests/tools/late.py, and samples: of those that are much alike, of all."""
 
 import os
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,25 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--sample", help="only a twentieth of the cases, chosen by this text")
+    parser.addoption("--of", type=int, default=20, help="with --sample: another part than a twentieth")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item, call):
     if call.excinfo is not None:
         late.mark(item, call.when, call.excinfo.value)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    keep_one_of_each(items)
+    sample, part = config.getoption("--sample"), config.getoption("--of")
+    if sample is not None:
+        items[:] = [item for item in items if zlib.crc32((sample + item.nodeid).encode()) % part == 0]
+
+
+def keep_one_of_each(items):
     """Where the run has a sample, one of the cases with the same mark one_of, and those whose files were changed."""
     sample, groups = os.environ.get("REDLOCK_SAMPLE"), {}
     for item in items:

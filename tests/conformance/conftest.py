@@ -3,7 +3,6 @@ import inspect
 import itertools
 import os
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,6 @@ from testing.proxy import BlackHole, Proxy  # noqa: E402
 
 def pytest_addoption(parser):
     parser.addoption("--face", action="append", choices=faces.ALL, help="only this face; may be repeated")
-    parser.addoption("--sample", help="only a twentieth of the cases, chosen by this text")
-    parser.addoption("--of", type=int, default=20, help="with --sample: another part than a twentieth")
     variants.add_options(parser.addoption)
 
 
@@ -104,9 +101,7 @@ def spread(metafunc, name, values, **more):
 
 
 def pytest_collection_modifyitems(config, items):
-    sample = config.getoption("--sample")
-    items[:] = [item for item in items if item.nodeid.partition("[")[0] not in config.left_out
-                and (sample is None or zlib.crc32((sample + item.nodeid).encode()) % config.getoption("--of") == 0)]
+    items[:] = [item for item in items if item.nodeid.partition("[")[0] not in config.left_out]
 
 
 # -- fixtures

@@ -67,6 +67,7 @@ def test_lintian_has_no_complaint(made):
     assert said == ""
 
 
+@pytest.mark.one_of("debian", "packages/debian", "docs/deploy.md", "deploy/redlock.conf")
 def test_the_tools_package_installs_upgrades_and_leaves_nothing(install, install_older, container, nodes, version):
     before = container.run(FILES)
     install_older("libredlock0", "redlock-tools")
@@ -138,6 +139,7 @@ def test_the_extension_wants_the_php_that_it_was_built_for(made):
     assert f"phpapi-{run('php-config', '--phpapi').strip()}" in depends
 
 
+@pytest.mark.one_of("debian", "packages/debian", "php/config.m4")
 def test_the_php_package_installs_upgrades_and_leaves_nothing(install, install_older, container, nodes):
     """Without -d extension: the package itself turns it on. What an administrator has changed stays."""
     container.run("apt-get update && apt-get install php-cli")

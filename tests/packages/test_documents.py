@@ -176,6 +176,7 @@ def test_dev_demo_shows_php_and_python(clone):
     assert "PHP" in said and "Python" in said
 
 
+@pytest.mark.one_of("build", "CONTRIBUTING.md", "CMakeLists.txt", "tests/tools/setup.sh")
 def test_the_first_minute_of_contributing_passes_its_tests(clone):
     """Unit tests need a compiler, no servers and no other languages."""
     get, build_and_test = typed("CONTRIBUTING.md", "The first minute").splitlines()

@@ -25,9 +25,9 @@ def test_alone(): pass
 PAGE = "Words.\n\n    redlock doctor\n"
 
 
-def chosen(repository, sample):  # noqa: F811
+def chosen(repository, sample, *options):  # noqa: F811
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests/kit"), "REDLOCK_SAMPLE": sample}
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", repository.file]
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", repository.file, *options]
     said = subprocess.run(command, cwd=repository.folder, env=environment, capture_output=True, text=True).stdout
     return re.findall(r"::test_(\S+)", said)
 
@@ -36,7 +36,7 @@ def chosen(repository, sample):  # noqa: F811
 def sampled(repository):  # noqa: F811
     repository.write("docs/page.md", PAGE)
     repository.commit(CASES)
-    return lambda sample: chosen(repository, sample)
+    return lambda *sample: chosen(repository, *sample)
 
 
 def test_a_sample_has_one_of_each_name_and_in_time_all(sampled):
@@ -44,6 +44,11 @@ def test_a_sample_has_one_of_each_name_and_in_time_all(sampled):
     assert sampled("0000001f") == ["kind[b]", "other_page", "alone"]
     assert sampled("0000002f") == ["kind[c]", "page", "alone"]
     assert len(sampled("")) == 6
+
+
+def test_parts_of_all_cases_are_in_time_all(sampled):
+    parts = [sampled("", "--sample", text * 7, "--of", "3") for text in "2468"]
+    assert all(len(part) < 6 for part in parts) and len({*sum(parts, [])}) == 6
 
 
 @pytest.mark.parametrize("page, runs", [(PAGE.replace("Words", "Others"), False), (PAGE.replace("doctor", "ls"), True)])
