@@ -6,6 +6,7 @@ import threading
 from testing import ReplyError
 
 QUEUE, PROMISES = "libredlock:q:r", "libredlock:p:r"
+LONGEST_US = 9000000  # a promise that is as long as it may be, and a second less
 
 kit = threading.Lock()  # around the nodes' own connections, for threads that ask
 
@@ -58,7 +59,7 @@ def freeze_promises(nodes, resource="r"):
     for node in nodes:
         for place in members(node, "libredlock:p:" + resource):
             with kit:
-                node.command("ZADD", "libredlock:p:" + resource, "XX", time_of(node) + 50000000, place)
+                node.command("ZADD", "libredlock:p:" + resource, "XX", time_of(node) + LONGEST_US, place)
 
 
 def places(nodes, key=QUEUE):

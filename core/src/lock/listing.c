@@ -79,7 +79,7 @@ static const struct rlk_script script_rows = {
              "  local places=range(own..'q:'..r,0,999)\n"
              "  for i=1,#places,2 do\n"
              "    local h,u=places[i],promises[places[i]]\n"
-             "    if u and u>now and u<now+6e7 then\n"
+             "    if u and u>now and u<now+" RLK_PROMISE_MAX_US " then\n"
              "      if client~='' and h:sub(1,12)==client then\n"
              "        if mine and mine>0 then table.remove(line,mine) mine=0 end\n"
              "        mine=mine or #line+1\n"

@@ -47,7 +47,7 @@
  * have the first key and those behind P. The last three digits of a promise are no time: so many waiters of its client
  * stand behind the place (999: or more), for those who look.
  *   by: the promise at that time, in whole milliseconds, with those digits
- *   gone: takes a place out; at first all whose promise is broken, or is none, as it lies more than a minute ahead
+ *   gone: takes a place out; at first all whose promise is broken, or is none, as it lies too far ahead
  *   free: whether what it wants can be had here
  *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
  *   wake: wakes the first that can have what it wants, and all readers up to the next writer. After a release (R) a
@@ -61,7 +61,8 @@
   "local now=t[1]*1000000+t[2]\n" \
   "local function gone(h) redis.pcall('ZREM',Q,h) redis.pcall('ZREM',P,h) end\n" \
   "local function time(h) local u=redis.pcall('ZSCORE',P,h) return type(u)=='string' and tonumber(u) or 0 end\n" \
-  "local function by(u,behind) return math.ceil(u/1000)*1000+behind end\n" \
+  "local most=now+" RLK_PROMISE_MAX_US "\n" \
+  "local function by(u,behind) return math.ceil(math.min(u,most-2000)/1000)*1000+behind end\n" \
   "local function slot(h) return #KEYS>3 and tonumber(h:match('^[^,]*p(%d+),')) end\n" \
   "local function free(h)\n" \
   "  local i=slot(h)\n" \
@@ -76,7 +77,7 @@
   "for i=1,1000 do\n" \
   "  local m=redis.pcall('ZRANGE',P,0,0,'WITHSCORES')\n" \
   "  if not m[1] or tonumber(m[2])>now then m=redis.pcall('ZRANGE',P,-1,-1,'WITHSCORES') end\n" \
-  "  if not m[1] or (tonumber(m[2])>now and tonumber(m[2])<now+6e7) then break end\n" \
+  "  if not m[1] or (tonumber(m[2])>now and tonumber(m[2])<most) then break end\n" \
   "  gone(m[1])\n" \
   "end\n" \
   "local function wake(R)\n" \
@@ -180,10 +181,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "9eeb48a6e81ce52dca9e6f4a585ab4534b91baa3", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "f93aeec64280bd3ff1ca9d522452a9a6a2c1a531",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "48ffade046e6b33a436c3bc32ed82368df75bd17", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "aaf580898f0a3f0fdbad55179ec22571516301ac",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "0ac80758ee6629a8de06aae9e39fe478ca55653d", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "6a37e280746a90d4b4627f2c01c97d9395457436", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};

@@ -20,6 +20,10 @@ struct rlk_script {
   uint32_t bit;
 };
 
+/* Nobody promises to ask again later than in so many us, or is believed to: a waiter asks within 4 s and a few of its
+ * round trips. */
+#define RLK_PROMISE_MAX_US "1e7"
+
 #define RLK_RELEASE_HASH "e949c6e37d7c2a84cc4c242883e566afe7adc5eb"
 
 extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_ask, rlk_script_hand_over,

@@ -103,12 +103,13 @@ static int64_t pause_ns(const redlock_lock *lock, const struct rlk_part_wait *at
   return quarter_ns < ASK_MIN_NS ? ASK_MIN_NS : quarter_ns < RLK_ASK_NS ? quarter_ns : RLK_ASK_NS;
 }
 
-/* For as long as it lets others pass, and a while longer if it is not first: it says so again in time. */
+/* For as long as it lets others pass, but not for long: it says so again in time. */
 static int64_t open_ns(const redlock_lock *lock, int64_t now)
 {
+  int64_t left_ns = lock->wait->keeps_until_ns - now, most_ns = 2 * RLK_POLL_MAX_NS;
   if (lock->wait->keeps)
     return 0;
-  return lock->wait->keeps_until_ns > now ? lock->wait->keeps_until_ns - now : 2 * RLK_POLL_MAX_NS;
+  return left_ns > 0 ? rlk_smaller(left_ns, most_ns) : most_ns;
 }
 
 static void ask(redlock_lock *lock, int part, int64_t now)

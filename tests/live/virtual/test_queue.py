@@ -11,7 +11,7 @@ from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places
 from rl import BUSY, CANCELLED, GENEROUS_TIMEOUTS, LOST, NO_QUORUM, OK, PENDING
 from testing import eventually
 from testing.wait import in_time
-from waiters import PROMISES, QUEUE, members, places, subscribers
+from waiters import LONGEST_US, PROMISES, QUEUE, members, places, subscribers
 
 # ---- the order
 
@@ -301,7 +301,7 @@ def test_newcomer_a_little_further_from_home_queues_last(nodes, home_of_r, proxi
 
 
 def test_one_attempt_takes_a_free_lock_and_leaves_no_place(nodes, home_of_r, make_client):
-    stand_before(home_of_r, promise_us=50000000)
+    stand_before(home_of_r, promise_us=LONGEST_US)
     before = places(nodes)
     lock = make_client(nodes.urls).lock()
     assert lock.acquire(0) == OK, lock.message
@@ -358,7 +358,7 @@ def test_lost_lock_wakes_first_waiter_on_cleanup(nodes, home_of_r, hold, end):
     for node in [node for node in nodes if node is not home_of_r][:3]:
         node.delete_keys()
     assert lost.extend() == LOST
-    stand_before(home_of_r, promise_us=50000000)
+    stand_before(home_of_r, promise_us=LONGEST_US)
     told = home_of_r.calls("publish")
     {"free": lost.free, "acquire": lambda: lost.acquire(0), "release": lost.release}[end]()
     eventually(lambda: home_of_r.calls("publish") > told, 20, "the first is woken")

@@ -11,7 +11,7 @@ from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places
 from rl import BUSY, LOST, OK, lapsing
 from testing import eventually
 from testing.wait import in_time
-from waiters import PROMISES, QUEUE, in_order, members, subscribers, time_of
+from waiters import LONGEST_US, PROMISES, QUEUE, in_order, members, subscribers, time_of
 
 
 def promised_by(node, places):
@@ -203,13 +203,28 @@ def test_foreign_members_delay_no_waiter(nodes, held, queued, count, member):
     turns.serve(held)
 
 
-@pytest.mark.parametrize("promise_us", [3600e6, float("inf")])
+@pytest.mark.parametrize("promise_us", [12e6, 55e6, 3600e6, float("inf")])
 def test_forged_promises_delay_no_waiter(nodes, held, queued, promise_us):
     """A clock that was set back, or somebody's doing."""
     turns, _ = queued(2)
     stand_before(home(nodes), promise_us)
     assert held.release() == OK
-    assert sorted(turns.end()) == [0, 1]
+    assert sorted(turns.end(5)) == [0, 1]
+
+
+def test_a_waiter_with_long_time_outs_keeps_its_place(nodes, make_client):
+    """It promises to ask as soon as others do."""
+    turns, longest = Turns(nodes), dict(max_ttl_ms=120000, ttl_ms=120000)
+    held = make_client(nodes.urls, **longest).lock()
+    assert held.acquire(GENEROUS_WAIT_MS) == OK
+    for number, node_timeout_ms in enumerate((30000, 30000, 100)):
+        turns.wait(number, make_client(nodes.urls, node_timeout_ms=node_timeout_ms, **longest).lock())
+        places_be(nodes, number + 1)
+    both = members(home(nodes))[:2]
+    for _ in range(2):
+        promised = promised_by(home(nodes), both)
+        eventually(lambda: all(map(operator.gt, promised_by(home(nodes), both), promised)), 20, "both ask again")
+    turns.serve(held)
 
 
 # ---- being told, and not
@@ -301,7 +316,7 @@ def test_release_of_a_lock_home_did_not_grant_wakes_the_first(home_of_r, held_el
     place, channel = b"%016x:1" % 0xABC, b"libredlock:w:%016x" % 0xABC
     first = home_of_r.connect()
     first.command("SUBSCRIBE", channel)
-    home_of_r.command("ZADD", PROMISES, time_of(home_of_r) + 50000000, place)
+    home_of_r.command("ZADD", PROMISES, time_of(home_of_r) + LONGEST_US, place)
     home_of_r.command("ZADD", QUEUE, time_of(home_of_r), place)
     assert getattr(held_elsewhere, end)() in (OK, None)
     assert first.read() == [b"message", channel, place]

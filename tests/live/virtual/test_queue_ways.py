@@ -8,7 +8,7 @@ from helpers import Pulse, spin
 from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places_be
 from rl import BUSY, NO_QUORUM, OK, PENDING
 from testing import eventually
-from waiters import PROMISES, QUEUE, in_order, members, places, subscribers, time_of
+from waiters import LONGEST_US, PROMISES, QUEUE, in_order, members, places, subscribers, time_of
 
 FENCE = "libredlock:f:r"
 FENCED = dict(LONG, fence="true", outage_wait_ms=GENEROUS_WAIT_MS)
@@ -226,7 +226,7 @@ def test_a_few_slow_answers_move_no_queue(nodes, home_of_r, proxies, held, queue
 DEAD = 20
 
 
-def dead_wait(nodes, home, listened, promise_us=50000000):
+def dead_wait(nodes, home, listened, promise_us=LONGEST_US):
     """Places of dead waiters, with promises that are as long as they may be."""
     now = time_of(home)
     for number in range(DEAD):
