@@ -459,7 +459,8 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t tt
  * have had the token, so another client may have acquired it (redlock_lock_loss tells these apart; the deletes are
  * sent anyway). REDLOCK_NOT_HELD: it was never acquired. For an adopted token: REDLOCK_OK if a key was deleted,
  * REDLOCK_LOST if a majority no longer had it, REDLOCK_NO_QUORUM if too few nodes answered, REDLOCK_BUSY if a majority
- * has it in another form (redlock_lock_extend). Only keys with this lock's token are deleted.
+ * has it in another form (redlock_lock_extend). Only keys of this handle's resources with this lock's token are
+ * deleted; a token does not tell of how many resources it is.
  *
  * A lock that was acquired again (option reentrant) stays held until its outermost release. The releases before that
  * send nothing and return REDLOCK_OK, or REDLOCK_LOST if it was lost. */

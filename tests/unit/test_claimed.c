@@ -71,7 +71,7 @@ static void check_calls(const char *form, const char *option, const char *value)
     if (times == 0)
       hash_of_text(drop);
     write_all();
-    answer_all(&rlk_row_delete);
+    answer_all(&rlk_row_drop);
     if (times == 0) {
       call(REDLOCK_ACQUIRE, 0);
       write_all();

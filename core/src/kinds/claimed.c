@@ -71,16 +71,15 @@
   "end\n" \
   "return {1}"
 
-/* Deletes the token from the keys: 1 if it was on all of them. A set of readers then ends with the longest remaining
- * lease. */
+/* Deletes the token from the keys: from how many. A set of readers then ends with the longest remaining lease. */
 #define DROP_TEXT \
   "local call,K,n,dropped=redis.call,KEYS,#KEYS,0\n" \
   "if ARGV[2]=='x' then\n" \
   "  local was=call('MGET',unpack(K))\n" \
   "  for i=1,n do if was[i]==ARGV[1] then dropped=dropped+1 end end\n" \
-  "  if dropped==n then call('DEL',unpack(K)) return 1 end\n" \
+  "  if dropped==n then return call('DEL',unpack(K)) end\n" \
   "  for i=1,n do if was[i]==ARGV[1] then call('DEL',K[i]) end end\n" \
-  "  return 0\n" \
+  "  return dropped\n" \
   "end\n" \
   "for _,k in ipairs(K) do\n" \
   "  local y,d=call('TYPE',k).ok,0\n" \
@@ -92,13 +91,13 @@
   "  end\n" \
   "  dropped=dropped+d\n" \
   "end\n" \
-  "return dropped==n and 1 or 0"
+  "return dropped"
 
 static const struct rlk_script
   script_claim = {.text = CLAIM_TEXT, .hash = "21095ebd3e7e95a2aef33212867c1e175029b691", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
-  rlk_script_drop = {.text = DROP_TEXT, .hash = "5bc3a15da515caaf1debfec9e34a0f6ca8a6c00b", .bit = RLK_SCRIPT_DROP};
+  rlk_script_drop = {.text = DROP_TEXT, .hash = "f8afed4cb8d630b62e0d90e84f9931770e27b2ed", .bit = RLK_SCRIPT_DROP};
 
 /* clang-format on */
 
@@ -150,7 +149,7 @@ static const struct rlk_ask *put_give(struct rlk_out *out, struct rlk_line *l, s
   if (begin(out, l, &rlk_script_drop, 2, claim) != 0)
     return NULL;
   rlk_out_bulk(out, &claim->kind->form, 1);
-  return &rlk_row_delete;
+  return &rlk_row_drop;
 }
 
 /* ---- the answers ---- */
@@ -176,6 +175,17 @@ static uint8_t read_keep(const struct rlk_request *r, const struct rlk_reply *re
 static uint8_t read_renewal(const struct rlk_request *r, const struct rlk_reply *reply)
 {
   return rlk_reply_is_answers(reply, 1) || names_another(r, reply, 0) ? RLK_FITS : RLK_MISFIT;
+}
+
+/* A node has the lock if it has the token under all keys; of a token that is only known to have been taken over, what
+ * it has is released. */
+static uint8_t read_drop(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  const redlock_lock *lock = rlk_vote_lock(r);
+  int adopted = lock && lock->round.number == r->round && lock->op.state_before == REDLOCK_STATE_ADOPTED;
+  if (reply->type != RLK_REPLY_INTEGER)
+    return RLK_MISFIT;
+  return reply->integer >= (adopted ? 1 : r->claim->key->count) ? RLK_GRANTED : RLK_GONE;
 }
 
 static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
@@ -205,6 +215,8 @@ const struct rlk_ask
                       .again = rlk_extend_again, .arrived = rlk_extend_arrived},
   rlk_row_claim_cut = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
                        .arrived = rlk_vote_expired},
+  rlk_row_drop = {"the release script", .is_vote = 1, .read = read_drop,
+                  .again = rlk_delete_again, .arrived = rlk_delete_arrived},
   rlk_row_claim_renew = {"the claim script", .is_vote = 1, .read = read_renewal,
                          .again = rlk_renew_again, .arrived = rlk_renew_arrived};
 /* clang-format on */

@@ -15,7 +15,7 @@ enum {
 
 extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_hash, rlk_shared, rlk_permits;
 extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise, rlk_row_claim, rlk_row_claim_on,
-    rlk_row_claim_cut, rlk_row_claim_renew, rlk_row_permit;
+    rlk_row_claim_cut, rlk_row_claim_renew, rlk_row_drop, rlk_row_permit;
 extern const struct rlk_script rlk_script_drop; /* what the token holds of n keys */
 
 /* What happens to a key that holds the token as a string. */

@@ -79,7 +79,7 @@ static const struct rlk_ask *put_give(struct rlk_out *out, struct rlk_line *l, s
   rlk_put_slots(out, claim->key, claim->slots.count);
   rlk_put_token(out, claim);
   rlk_out_bulk(out, &claim->kind->form, 1);
-  return &rlk_row_delete;
+  return &rlk_row_drop;
 }
 
 /* ---- the answers ---- */

@@ -150,6 +150,13 @@ def test_release_twice_is_no_error(redlock, nodes):
     assert answer["status"] == "LOST" and answer["token"] == token
 
 
+def test_release_takes_what_is_on_the_resources_it_names(redlock, nodes):
+    token = acquired(redlock, nodes)
+    done = redlock.once("release", "orders:41", "orders:42", token)
+    assert (done.returncode, done.stderr) == (0, "redlock: released\n")
+    nodes.no_keys()
+
+
 def test_release_without_quorum_ends(redlock, nodes):
     token = acquired(redlock, nodes, ttl="20s")
     for i in range(3):

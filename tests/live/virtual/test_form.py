@@ -61,6 +61,37 @@ def test_a_release_says_the_form(nodes, client, handed, held, used, words):
     assert lock.state == FREE and kept(nodes) == before
 
 
+@pytest.mark.parametrize("more", [{}, {"shared": True}, {"layout": "hash"}], ids=str)
+def test_a_release_takes_what_is_on_the_resources_it_names(nodes, client, handed, more):
+    token, lock = handed(more), client.lock("r", "b", **more)
+    assert lock.adopt(token) == OK
+    assert lock.release() == OK, lock.message
+    nodes.no_keys()
+    assert lock.adopt(token) == OK and lock.release() == LOST
+
+
+def test_a_release_leaves_the_resources_it_does_not_name(nodes, client, handed):
+    token, lock = handed(SET), client.lock("r")
+    assert lock.adopt(token) == OK and lock.release() == OK
+    assert set(kept(nodes)) == {b"b"}
+    rest = of(client, SET)
+    assert rest.adopt(token) == OK and rest.release() == OK
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("is_confirmed", [False, True])
+def test_a_set_that_lost_one_of_its_resources_is_lost(nodes, client, handed, is_confirmed):
+    lock = of(client, SET)
+    if is_confirmed:
+        assert lock.adopt(handed(SET)) == OK and lock.extend(30000) == OK
+    else:
+        assert lock.acquire(20000) == OK and lock.settle() == OK
+    for node in nodes:
+        node.command("DEL", "b")
+    assert lock.release() == LOST
+    nodes.no_keys()
+
+
 def test_a_minority_that_has_another_form_is_a_leftover(nodes, client, handed):
     token, lock = handed(SHARED), client.lock()
     for node in nodes.nodes[:3]:
