@@ -6,6 +6,7 @@
 #include "../kinds/kinds.h"
 #include "../lock/holder.h"
 #include "../lock/operation.h"
+#include "../lock/release.h"
 #include "api.h"
 
 /* The text of an entry: v1 PID HOST NAME. Anyone who can write to the nodes may have written it. */
@@ -131,15 +132,6 @@ int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
   return rlk_leave_text(c, &out);
 }
 
-/* Of several resources the one that a node has reported to be busy. */
-static struct rlk_key *key_to_ask_for(const redlock_lock *lock)
-{
-  for (int i = 0; lock->key->count > 1 && i < lock->engine->net.node_count; i++)
-    if (lock->votes[i] == RLK_BUSY)
-      return rlk_key_alone(lock->key, lock->node_answers[i].part);
-  return rlk_key_alone(lock->key, 0);
-}
-
 static void note(redlock_lock *lock, redlock_lock *look)
 {
   int64_t readers = readers_of(look);
@@ -164,7 +156,7 @@ int redlock_lock_who(redlock_lock *lock, int64_t limit_ms)
     return rlk_leave(c, REDLOCK_INVALID);
   key = lock->key;
   key->users++;
-  one = key_to_ask_for(lock);
+  one = rlk_lock_refused_key(lock);
   options = lock->options;
   rlk_leave(c, REDLOCK_OK);
   look = one ? redlock_lock_new(c, rlk_key_resource(one), one->resource_size) : NULL;

@@ -229,17 +229,21 @@ static void put_refusal_back(redlock_lock *lock)
   lock->op.status = REDLOCK_BUSY;
 }
 
-/* Of several resources the one that a node has reported to be busy. */
-static int ask_for_busy_one(redlock_lock *lock)
+struct rlk_key *rlk_lock_refused_key(const redlock_lock *lock)
 {
-  struct rlk_key *one = NULL;
-  for (int i = 0; lock->key->count > 1 && !one && i < lock->engine->net.node_count; i++)
+  for (int i = 0; lock->key->count > 1 && i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_BUSY)
-      one = rlk_key_alone(lock->key, lock->node_answers[i].part);
-  if (one) {
-    one->users++;
+      return rlk_key_alone(lock->key, lock->node_answers[i].part);
+  return lock->key;
+}
+
+static int ask_for_refused_key(redlock_lock *lock)
+{
+  struct rlk_key *key = rlk_lock_refused_key(lock);
+  if (key && key != lock->key) {
+    key->users++;
     rlk_key_drop(lock->op.probe->key);
-    lock->op.probe->key = one;
+    lock->op.probe->key = key;
   }
   return lock->op.status == REDLOCK_BUSY && lock->op.kind != REDLOCK_INSPECT ? put_refusal_aside(lock) : REDLOCK_OK;
 }
@@ -254,7 +258,7 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
   }
   status = rlk_claim_pin(lock, call->verb != &rlk_inspect, &lock->op.probe);
   if (status == REDLOCK_OK && call->verb == &rlk_who)
-    status = ask_for_busy_one(lock);
+    status = ask_for_refused_key(lock);
   if (status != REDLOCK_OK) {
     rlk_claim_let_go(lock->engine, &lock->op.probe);
     return status;
