@@ -340,7 +340,7 @@ static void look_after(struct process *process, int number)
 static int64_t next_renewal(const struct process *process)
 {
   const redlock_client *client = process->client;
-  return client && client->engine.wheel.count ? rlk_wheel_next(&client->engine.wheel) : RLK_NEVER;
+  return client ? rlk_timers_next(&client->engine.renewal_timers) : RLK_NEVER;
 }
 
 /* As long as there are others whose leases may be due. */

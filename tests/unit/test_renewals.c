@@ -95,12 +95,12 @@ static void each_hour_of_a_renewed_hold_is_reported(void **state)
     char said[80];
     snprintf(said, sizeof said, "held for %d h and renewed until it is released", hours);
     renewed->hold.valid_until_ns = RLK_NEVER - 1;
-    rlk_wheel_set(&client->engine.wheel, &renewed->renewal.entry, at_ns - MS);
+    rlk_timer_set(&client->engine.renewal_timers, &renewed->renewal.timer, at_ns - MS);
     rlk_renewals_due(&client->engine, at_ns - MS);
     assert_null(rlk_event_first(events));
     renewed->renewal.goal_ns = 0;
     for (int again = 0; again < 2; again++) {
-      rlk_wheel_set(&client->engine.wheel, &renewed->renewal.entry, at_ns);
+      rlk_timer_set(&client->engine.renewal_timers, &renewed->renewal.timer, at_ns);
       rlk_renewals_due(&client->engine, at_ns);
       renewed->renewal.goal_ns = 0;
     }

@@ -167,7 +167,6 @@ int rlk_client_open(redlock_client *c, int looks)
   }
   now = rlk_client_now(c);
   c->engine.quorum = rlk_quorum(c->engine.net.node_count);
-  rlk_wheel_init(&c->engine.wheel, now);
   c->engine.net.state = RLK_NET_OPEN;
   c->engine.net.looks = looks;
   warn(c);

@@ -42,6 +42,17 @@ static void check_new(redlock_lock *lock, const void *resource, size_t size)
   lock->state = REDLOCK_STATE_INVALID;
 }
 
+/* Room for the timers of so many more locks: 0, or -1 when memory is out. */
+static int reserve_timers(struct rlk_engine *e, int locks)
+{
+  if (rlk_timers_reserve(&e->renewal_timers, locks) != 0)
+    return -1;
+  if (rlk_timers_reserve(&e->net.timers, 2 * locks) == 0)
+    return 0;
+  rlk_timers_reserve(&e->renewal_timers, -locks);
+  return -1;
+}
+
 static redlock_lock *allocate(redlock_client *c, const void *resource, size_t size)
 {
   const char *prefix = RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "";
@@ -61,7 +72,7 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
   lock->key = rlk_key_new(prefix, size ? resource : "", size);
-  if (lock->node_answers && lock->wait && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0) {
+  if (lock->node_answers && lock->wait && lock->key && reserve_timers(&c->engine, 1) == 0) {
     memset(lock->node_answers, 0, nodes * sizeof *lock->node_answers);
     lock->is_reserved = is_reserved(lock->key, prefix);
     return lock;
@@ -205,7 +216,7 @@ static void unlink_lock(redlock_client *c, redlock_lock *lock)
     c->engine.locks = lock->next;
   if (lock->next)
     lock->next->previous = lock->previous;
-  rlk_timers_reserve(&c->engine.net.timers, -2);
+  reserve_timers(&c->engine, -1);
 }
 
 void redlock_lock_free(redlock_lock *lock)

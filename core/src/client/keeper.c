@@ -34,7 +34,7 @@ static int64_t service_one(redlock_client *c, int *look)
   c->in_service = 1;
   rlk_client_service(c);
   c->in_service = 0;
-  next = rlk_wheel_next(&c->engine.wheel);
+  next = rlk_timers_next(&c->engine.renewal_timers);
   connecting = connecting_ns(c, look);
   *look = *look || e->renewals_open > 0 || (e->batches > 0 && rlk_client_now(c) < e->batch_answers_ns);
   return connecting < next ? connecting : next;

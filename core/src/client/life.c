@@ -38,6 +38,7 @@ static void destroy(redlock_client *c)
   rlk_waits_free(c->engine.waits);
   rlk_client_free_nodes(c, c->engine.net.nodes, c->engine.net.node_count);
   rlk_timers_free(&c->engine.net.timers);
+  rlk_timers_free(&c->engine.renewal_timers);
   if (!c->engine.net.env.stepped)
     rlk_poller_close(&c->engine.net.poller);
   rlk_client_free_texts(c);

@@ -4,7 +4,6 @@
 
 #include "../../include/redlock.h"
 #include "../base/macros.h"
-#include "../base/wheel.h"
 #include "../vote/guard.h"
 #include "figures.h"
 
@@ -22,7 +21,6 @@ struct rlk_waiter {
   int drives;   /* it has been handed the role of the driver */
 };
 
-/* What the locks of a client know of a node. */
 /* What a node has told of the programs that use it (programs.c). */
 struct rlk_programs {
   int64_t again_ns; /* then it is told again which program this is */
@@ -31,6 +29,7 @@ struct rlk_programs {
   size_t size;
 };
 
+/* What the locks of a client know of a node. */
 struct rlk_peer {
   uint64_t granted, busy, other, late; /* answers to SET */
   int64_t queue_again_ns;              /* until then waiters do not queue there: it denies a command of the queue */
@@ -56,7 +55,7 @@ struct rlk_engine {
   uint64_t token_client, token_seed, token_count;
   char client_entry[RLK_CLIENT_ENTRY_MAX]; /* how this client describes itself to others */
   /* renewal */
-  struct rlk_wheel wheel;
+  struct rlk_timers renewal_timers;
   int renewing;             /* locks that the keeper looks after */
   int renewals_open;        /* locks with a round under way */
   int batches;              /* with answers to come */

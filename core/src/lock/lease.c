@@ -72,7 +72,7 @@ void rlk_lock_end_renewal(redlock_lock *lock)
   if (!lock->renewal.is_on)
     return;
   rlk_lock_end_renewal_round(lock);
-  rlk_wheel_clear(&lock->engine->wheel, &lock->renewal.entry);
+  rlk_timer_clear(&lock->engine->renewal_timers, &lock->renewal.timer);
   lock->renewal.is_on = 0;
   lock->engine->renewing--;
 }

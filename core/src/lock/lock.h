@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "../base/timer.h"
-#include "../base/wheel.h"
 #include "../node/out.h"
 #include "../rules/quorum.h"
 #include "claim.h"
@@ -47,7 +46,7 @@ struct rlk_hold {
 
 /* Renewal, done by the keeper (renewal.c). */
 struct rlk_renewal {
-  struct rlk_wheel_entry entry;
+  struct rlk_timer timer;
   int64_t goal_ns; /* valid_until_ns from which the round under way counts as confirmed; 0: none under way */
   int is_on;       /* the keeper looks after it */
   int is_last;     /* the round reaches to max_hold_ms: no other follows */

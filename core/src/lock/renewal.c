@@ -19,7 +19,7 @@ static int64_t rounded(const redlock_lock *lock, int64_t at)
 static void schedule(redlock_lock *lock, int64_t at)
 {
   struct rlk_engine *e = lock->engine;
-  rlk_wheel_set(&e->wheel, &lock->renewal.entry, at);
+  rlk_timer_set(&e->renewal_timers, &lock->renewal.timer, at);
   rlk_mark_renewal(e, at);
 }
 
@@ -212,11 +212,9 @@ static int same_terms(const struct rlk_terms *a, const struct rlk_terms *b)
 void rlk_renewals_due(struct rlk_engine *e, int64_t now)
 {
   struct rlk_batch *batch = NULL;
-  struct rlk_wheel_entry *entry;
-  if (!e->wheel.count)
-    return;
-  while ((entry = rlk_wheel_pop(&e->wheel, now)) != NULL) {
-    redlock_lock *lock = RLK_OWNER(redlock_lock, renewal.entry, entry);
+  struct rlk_timer *timer;
+  while ((timer = rlk_timers_pop(&e->renewal_timers, now)) != NULL) {
+    redlock_lock *lock = RLK_OWNER(redlock_lock, renewal.timer, timer);
     struct rlk_terms terms;
     if (!due(lock, &terms, now))
       continue;
