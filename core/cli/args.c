@@ -85,9 +85,7 @@ int flag_duration(const struct flag *flag, const char *given, struct args *args)
 
 static void add_nodes(struct args *args, const char *given)
 {
-  char *before = args->nodes;
-  args->nodes = before == NULL ? format("%s", given) : format("%s,%s", before, given);
-  free(before);
+  args->nodes = append(args->nodes, "%s%s", args->nodes != NULL ? "," : "", given);
 }
 
 static int read_flag(struct args *args, const struct poptOption *flag, const char *given)
@@ -242,10 +240,9 @@ static int refuse_without_dashes(const struct parser *parser, int argc, char **a
 {
   char *line = format("%s", parser->name);
   for (int i = 0; i < argc; i++) {
-    char *word = quoted(argv[i]), *longer = format("%s %s%s", line, word, i == resource ? " --" : "");
+    char *word = quoted(argv[i]);
+    line = append(line, " %s%s", word, i == resource ? " --" : "");
     free(word);
-    free(line);
-    line = longer;
   }
   int code = fail(EXIT_USAGE, "-- before CMD is missing; type: %s", line);
   free(line);

@@ -15,15 +15,6 @@ static int64_t told(redlock_client *client, int node, int field)
   return redlock_client_bootstrapped(client, node, field);
 }
 
-static char *words_of(redlock_client *client, int node)
-{
-  int64_t length = redlock_client_bootstrap_words(client, node, NULL, 0);
-  size_t size = (size_t)(length < 0 ? 0 : length) + 1;
-  char *words = must(calloc(1, size));
-  redlock_client_bootstrap_words(client, node, words, size);
-  return one_line(words);
-}
-
 /* ---- the question ---- */
 
 /* One question asks one thing. The core plans what one of them covers, in this order. */
@@ -96,7 +87,7 @@ static void ask(redlock_client *client, const struct args *args, int64_t max_ttl
     int64_t number_ms = told(client, i, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
     if (!is_planned(client, i))
       continue;
-    char *name = node_name(client, i), *words = words_of(client, i);
+    char *name = node_name(client, i), *words = one_line(bootstrap_words(client, i));
     fprintf(stderr, "%s%s %s", named++ ? ", " : "", name, words);
     free(name);
     free(words);
@@ -134,7 +125,7 @@ static void print_node(redlock_client *client, int node)
 {
   int64_t did = told(client, node, REDLOCK_BOOTSTRAP_DID);
   const char *done = done_words(did);
-  char *name = node_name(client, node), *words = words_of(client, node);
+  char *name = node_name(client, node), *words = one_line(bootstrap_words(client, node));
   if (done != NULL)
     printf("%s: %s; it %s\n", name, done, words);
   else if (did == REDLOCK_DID_NOTHING)
@@ -148,7 +139,7 @@ static void print_node(redlock_client *client, int node)
 static json_t *node_json(redlock_client *client, int node)
 {
   int64_t max_ttl_ms = told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
-  char *name = node_name(client, node), *words = words_of(client, node);
+  char *name = node_name(client, node), *words = one_line(bootstrap_words(client, node));
   json_t *object = must(json_object());
   json_object_set_new(object, "node", json_string(name));
   json_object_set_new(object, "did",
@@ -222,13 +213,6 @@ static int write_markers(redlock_client *client, const struct args *args, int mo
   return is_told(status) ? print_all(client, args, status) : refuse(client, args, status);
 }
 
-static int64_t number_of(redlock_client *client)
-{
-  char value[32];
-  redlock_client_get(client, "max_ttl_ms", value, sizeof value);
-  return strtoll(value, NULL, 10);
-}
-
 static bool is_anything_planned(redlock_client *client)
 {
   bool is_any = false;
@@ -265,7 +249,7 @@ static int ask_and_write(redlock_client *client, const struct args *args, int mo
                   "bootstrap asks before it writes, and there is no terminal: use --new for new nodes, or --yes to "
                   "assert it");
     is_more = mode == REDLOCK_BOOTSTRAP_REPLACE && is_more_to_ask(client);
-    if (!user_agrees(client, args, number_of(client))) {
+    if (!user_agrees(client, args, client_option_ms(client, "max_ttl_ms"))) {
       fputs(code < 0 ? "Nothing was written.\n" : "Nothing else was written.\n", stderr);
       return EXIT_DECLINED;
     }

@@ -214,6 +214,7 @@ const char *nearest(const char *word, const char *const *words);
 /* text.c */
 void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+char *append(char *text, const char *pattern, ...) __attribute__((format(printf, 2, 3))); /* text goes; NULL: nothing */
 size_t columns_of(const char *text); /* that it takes in a terminal, as far as its characters are of one each */
 char *one_line(char *text); /* as it may be printed, whatever bytes a user or a server gave: changed in place */
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
@@ -226,6 +227,7 @@ char *client_message(redlock_client *client);
 char *client_message_parts(redlock_client *client);
 json_t *client_description(redlock_client *client); /* json_decref it */
 char *client_option(redlock_client *client, const char *option);
+int64_t client_option_ms(redlock_client *client, const char *option); /* any number; -1 for auto */
 int print_metrics(redlock_client *client); /* of its nodes, now: 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
 char *lock_message_parts(redlock_lock *lock);
@@ -234,6 +236,9 @@ char *lock_holder(redlock_lock *lock);
 char *lock_held_by(redlock_lock *lock);
 char *node_name(redlock_client *client, int node);
 char *node_answer(redlock_lock *lock, int node, int field);
+char *bootstrap_words(redlock_client *client, int node);
+char *lock_row(redlock_lock *lock, int64_t index, int field);
+char *escaped(const char *text);
 
 /* session.c */
 int session_open(struct session *session, const struct args *args);

@@ -8,14 +8,11 @@
 static void take_parts(json_t *event)
 {
   json_t *parts = json_object_get(event, "parts"), *part;
-  char *joined = format("%s", "");
+  char *joined = NULL;
   size_t i;
-  json_array_foreach(parts, i, part) {
-    char *longer = format("%s%s%s", joined, i > 0 ? PART : "", json_string_value(part));
-    free(joined);
-    joined = longer;
-  }
-  if (parts != NULL)
+  json_array_foreach(parts, i, part)
+    joined = append(joined, "%s%s", i > 0 ? PART : "", json_string_value(part));
+  if (joined != NULL)
     json_object_set_new(event, "detail", must(json_string(joined)));
   free(joined);
 }

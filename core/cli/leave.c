@@ -26,10 +26,8 @@ static char *nodes_words(const struct session *session)
   for (int i = 0; i < redlock_client_node_count(session->client); i++) {
     if (!has_kept_it(session->lock, i))
       continue;
-    char *before = words, *name = node_name(session->client, i);
-    char *answer = node_answer(session->lock, i, REDLOCK_ANSWER_WORDS);
-    words = format("%s%s%s (%s)", before, *before ? ", " : "", name, answer);
-    free(before);
+    char *name = node_name(session->client, i), *answer = node_answer(session->lock, i, REDLOCK_ANSWER_WORDS);
+    words = append(words, "%s%s (%s)", *words ? ", " : "", name, answer);
     free(name);
     free(answer);
   }

@@ -24,18 +24,11 @@ static void note(json_t *known, json_t *restarted, const json_t *event)
     json_object_del(known, node);
 }
 
-static char *append(char *text, const char *separator, const char *who, const char *detail)
-{
-  char *longer = format("%s%s%s%s", text, separator, who, detail);
-  free(text);
-  return longer;
-}
-
 static char *take(char *text, json_t *known, const char *kind)
 {
   const char *detail = json_string_value(json_object_get(known, kind));
   if (detail != NULL)
-    text = append(text, *text ? ", " : "", "", detail);
+    text = append(text, "%s%s", *text ? ", " : "", detail);
   json_object_del(known, kind);
   return text;
 }
@@ -56,9 +49,7 @@ static char *append_nodes(char *text, json_t *known)
   const char *node, *separator = ": ";
   json_t *detail;
   json_object_foreach(known, node, detail) {
-    char *who = format("%s ", node);
-    text = append(text, separator, who, json_string_value(detail));
-    free(who);
+    text = append(text, "%s%s %s", separator, node, json_string_value(detail));
     separator = ", ";
   }
   return text;

@@ -33,11 +33,8 @@ static char *names_of(const json_t *list)
   char *names = must(strdup(""));
   json_t *node;
   size_t i;
-  json_array_foreach(list, i, node) {
-    char *longer = format("%s%s%s", names, i > 0 ? ", " : "", json_string_value(node));
-    free(names);
-    names = longer;
-  }
+  json_array_foreach(list, i, node)
+    names = append(names, "%s%s", i > 0 ? ", " : "", json_string_value(node));
   return names;
 }
 

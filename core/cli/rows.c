@@ -11,24 +11,14 @@ enum column { NAME, KIND_OF, HOLDER, HELD, LEFT, WAITING, TOKEN, COLUMNS };
 
 static const char *const heads[COLUMNS] = {"NAME", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "TOKEN"};
 
-static char *row_text(redlock_lock *lock, int64_t index, int field, size_t *size)
-{
-  int64_t length = redlock_lock_row(lock, index, field, NULL, 0) + 64; /* its numbers may grow meanwhile */
-  char *text = must(calloc(1, (size_t)length));
-  *size = (size_t)redlock_lock_row(lock, index, field, text, (size_t)length);
-  return text;
-}
-
 /* "name" is the resource as it may be printed. */
 static json_t *row_of(redlock_lock *lock, int64_t index)
 {
-  size_t size;
-  char *text = row_text(lock, index, REDLOCK_ROW_JSON, &size);
-  char *bytes = row_text(lock, index, REDLOCK_ROW_RESOURCE, &size);
+  char *text = lock_row(lock, index, REDLOCK_ROW_JSON), *bytes = lock_row(lock, index, REDLOCK_ROW_RESOURCE);
   json_t *row = must(json_loads(text, 0, NULL));
   json_object_set(row, "name", json_object_get(row, "resource"));
   json_object_del(row, "resource");
-  set_bytes(row, "resource", bytes, size);
+  set_bytes(row, "resource", bytes, (size_t)redlock_lock_row(lock, index, REDLOCK_ROW_RESOURCE, NULL, 0));
   free(bytes);
   free(text);
   return row;

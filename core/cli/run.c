@@ -62,11 +62,8 @@ static void export_lock(const struct session *session)
   if (fence > 0)
     snprintf(number, sizeof number, "%jd", (intmax_t)fence);
   char *resources = format("%s", session->args->resource);
-  for (int i = 0; i < session->args->more_count; i++) {
-    char *longer = format("%s\n%s", resources, session->args->more[i]);
-    free(resources);
-    resources = longer;
-  }
+  for (int i = 0; i < session->args->more_count; i++)
+    resources = append(resources, "\n%s", session->args->more[i]);
   setenv("REDLOCK_RESOURCE", resources, 1);
   free(resources);
   setenv("REDLOCK_TOKEN", token, 1);

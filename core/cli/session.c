@@ -162,9 +162,7 @@ void session_pause(struct session *session, int64_t end_ms)
 
 int64_t session_option_ms(const struct session *session, const char *option)
 {
-  char value[32];
-  redlock_client_get(session->client, option, value, sizeof value);
-  return strcmp(value, "auto") == 0 ? -1 : strtoll(value, NULL, 10);
+  return client_option_ms(session->client, option);
 }
 
 void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms)

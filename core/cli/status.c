@@ -390,9 +390,7 @@ static int look_at(const struct args *args)
 
 static void print_heading(const char *resource, bool is_first)
 {
-  size_t size = (size_t)redlock_escape(resource, NULL, 0) + 1;
-  char *name = must(malloc(size));
-  redlock_escape(resource, name, size);
+  char *name = escaped(resource);
   printf("%s%s\n", is_first ? "" : "\n", name);
   free(name);
 }

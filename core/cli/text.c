@@ -28,6 +28,20 @@ char *format(const char *pattern, ...)
   return must(text);
 }
 
+char *append(char *text, const char *pattern, ...)
+{
+  va_list values;
+  va_start(values, pattern);
+  char *more = NULL, *longer;
+  if (vasprintf(&more, pattern, values) < 0)
+    more = NULL;
+  va_end(values);
+  longer = format("%s%s", text != NULL ? text : "", (char *)must(more));
+  free(text);
+  free(more);
+  return longer;
+}
+
 static struct {
   int code;
   char *words;
@@ -108,46 +122,47 @@ int fail_errno(const char *what)
   return code;
 }
 
-static char *room_for(int64_t length)
-{
-  return must(calloc(1, (size_t)(length < 0 ? 0 : length) + 1));
-}
+/* A text of the library, whose numbers may grow between the two calls. */
+#define READER(name, read, parameters, ...)                                                                            \
+  char *name parameters                                                                                                \
+  {                                                                                                                    \
+    int64_t length = read(__VA_ARGS__, NULL, 0);                                                                       \
+    size_t size = (size_t)(length < 0 ? 0 : length) + 1024;                                                            \
+    char *text = must(calloc(1, size));                                                                                \
+    read(__VA_ARGS__, text, size);                                                                                     \
+    return text;                                                                                                       \
+  }
 
-static char *read_client(redlock_client *client, int64_t (*read)(redlock_client *, char *, size_t))
-{
-  int64_t length = read(client, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    read(client, text, (size_t)length + 1);
-  return text;
-}
+READER(escaped, redlock_escape, (const char *bytes), bytes)
+READER(client_message, redlock_client_message, (redlock_client * client), client)
+READER(client_message_parts, redlock_client_message_parts, (redlock_client * client), client)
+READER(client_option, redlock_client_get, (redlock_client * client, const char *option), client, option)
+READER(bootstrap_words, redlock_client_bootstrap_words, (redlock_client * client, int node), client, node)
+READER(node_name, redlock_client_node_name, (redlock_client * client, int node), client, node)
+READER(node_answer, redlock_lock_answer, (redlock_lock * lock, int node, int field), lock, node, field)
+READER(lock_message, redlock_lock_message, (redlock_lock * lock), lock)
+READER(lock_message_parts, redlock_lock_message_parts, (redlock_lock * lock), lock)
+READER(lock_token, redlock_lock_token, (redlock_lock * lock), lock)
+READER(lock_holder, redlock_lock_holder, (redlock_lock * lock), lock)
+READER(lock_held_by, redlock_lock_held_by, (redlock_lock * lock), lock)
+READER(lock_row, redlock_lock_row, (redlock_lock * lock, int64_t index, int field), lock, index, field)
+static READER(description, redlock_client_describe, (redlock_client * client),
+              client) static READER(metrics, redlock_client_metrics, (redlock_client * client), client)
 
-char *client_option(redlock_client *client, const char *option)
+    json_t *client_description(redlock_client *client)
 {
-  int64_t size = redlock_client_get(client, option, NULL, 0);
-  char *text = room_for(size);
-  redlock_client_get(client, option, text, (size_t)size + 1);
-  return text;
-}
-
-char *client_message(redlock_client *client)
-{
-  return read_client(client, redlock_client_message);
-}
-
-char *client_message_parts(redlock_client *client)
-{
-  return read_client(client, redlock_client_message_parts);
-}
-
-json_t *client_description(redlock_client *client)
-{
-  size_t size = (size_t)redlock_client_describe(client, NULL, 0) + 256; /* its numbers may grow meanwhile */
-  char *text = must(calloc(1, size));
-  redlock_client_describe(client, text, size);
-  json_t *description = must(json_loads(text, 0, NULL));
+  char *text = description(client);
+  json_t *described = must(json_loads(text, 0, NULL));
   free(text);
-  return description;
+  return described;
+}
+
+int64_t client_option_ms(redlock_client *client, const char *option)
+{
+  char *value = client_option(client, option);
+  int64_t ms = strcmp(value, "auto") == 0 ? -1 : strtoll(value, NULL, 10);
+  free(value);
+  return ms;
 }
 
 /* The library writes OpenMetrics. In the older text format, which textfile collectors read, the family of a counter is
@@ -173,9 +188,7 @@ int print_metrics(redlock_client *client)
   puts("# TYPE redlock_doctor_timestamp_seconds gauge\n"
        "# HELP redlock_doctor_timestamp_seconds When the nodes were asked.");
   printf("redlock_doctor_timestamp_seconds %lld\n", (long long)time(NULL));
-  size_t size = (size_t)redlock_client_metrics(client, NULL, 0) + 1024; /* its numbers may grow meanwhile */
-  char *text = must(calloc(1, size));
-  redlock_client_metrics(client, text, size);
+  char *text = metrics(client);
   bool is_of_node = false;
   for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
     if (strncmp(line, "# TYPE ", 7) == 0)
@@ -185,60 +198,4 @@ int print_metrics(redlock_client *client)
   }
   free(text);
   return flush_answer(ferror(stdout) != 0);
-}
-
-static char *read_lock(redlock_lock *lock, int64_t (*read)(redlock_lock *, char *, size_t))
-{
-  int64_t length = read(lock, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    read(lock, text, (size_t)length + 1);
-  return text;
-}
-
-char *lock_message(redlock_lock *lock)
-{
-  return read_lock(lock, redlock_lock_message);
-}
-
-char *lock_message_parts(redlock_lock *lock)
-{
-  return read_lock(lock, redlock_lock_message_parts);
-}
-
-char *lock_token(redlock_lock *lock)
-{
-  return read_lock(lock, redlock_lock_token);
-}
-
-char *lock_holder(redlock_lock *lock)
-{
-  return read_lock(lock, redlock_lock_holder);
-}
-
-char *lock_held_by(redlock_lock *lock)
-{
-  int64_t length = redlock_lock_held_by(lock, NULL, 0);
-  char *text = room_for(length + 32); /* its numbers may grow meanwhile */
-  if (length > 0)
-    redlock_lock_held_by(lock, text, (size_t)length + 32);
-  return text;
-}
-
-char *node_name(redlock_client *client, int node)
-{
-  int64_t length = redlock_client_node_name(client, node, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    redlock_client_node_name(client, node, text, (size_t)length + 1);
-  return text;
-}
-
-char *node_answer(redlock_lock *lock, int node, int field)
-{
-  int64_t length = redlock_lock_answer(lock, node, field, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    redlock_lock_answer(lock, node, field, text, (size_t)length + 1);
-  return text;
 }

@@ -219,9 +219,7 @@ static char *nodes_line(const struct top *top)
   size_t i;
   json_array_foreach(json_object_get(about, "nodes"), i, node) {
     const char *state = json_string_value(json_object_get(node, "state"));
-    char *more = format("%s%s %s %s", line, i == 0 ? "" : ",", json_string_value(json_object_get(node, "node")), state);
-    free(line);
-    line = more;
+    line = append(line, "%s %s %s", i == 0 ? "" : ",", json_string_value(json_object_get(node, "node")), state);
   }
   json_decref(about);
   return one_line(line);
