@@ -62,22 +62,22 @@ static void ask_about(enum subject subject, int64_t max_ttl_ms, int64_t former_m
 {
   char *number = duration_text(max_ttl_ms), *former = duration_text(former_ms);
   switch (subject) {
-  case LIVE: fputs(": is no lock live? ", stderr); break;
-  case RAISED: fprintf(stderr, ": have all programs had max_ttl_ms = %s for %s? ", number, number); break;
-  case LOWERED: fprintf(stderr, ": has no program asked for more than %s for %s? ", number, former); break;
-  case HISTORY: fputs(": is its marker to name the server's replication history, too? ", stderr); break;
+  case LIVE: fputs(": is no lock live?", stderr); break;
+  case RAISED: fprintf(stderr, ": have all programs had max_ttl_ms = %s for %s?", number, number); break;
+  case LOWERED: fprintf(stderr, ": has no program asked for more than %s for %s?", number, former); break;
+  case HISTORY: fputs(": is its marker to name the server's replication history, too?", stderr); break;
   default:
-    fprintf(stderr, ": have all its programs been stopped%s%s? ", former_ms ? " for " : "", former_ms ? former : "");
+    fprintf(stderr, ": have all its programs been stopped%s%s?", former_ms ? " for " : "", former_ms ? former : "");
   }
   free(number);
   free(former);
 }
 
 /* Names the findings: "a is quarantined for another 21 s, b is new or may have lost keys: is no lock live?" */
-static void ask(redlock_client *client, const struct args *args, int64_t max_ttl_ms)
+static bool user_agrees(redlock_client *client, const struct args *args)
 {
   enum subject subject = LIVE;
-  int64_t former_ms = 0;
+  int64_t max_ttl_ms = client_option_ms(client, "max_ttl_ms"), former_ms = 0;
   int named = 0;
   for (int i = 0; i < redlock_client_node_count(client); i++)
     if (is_planned(client, i))
@@ -94,20 +94,7 @@ static void ask(redlock_client *client, const struct args *args, int64_t max_ttl
     former_ms = number_ms > former_ms ? number_ms : former_ms;
   }
   ask_about(subject, max_ttl_ms, former_ms);
-  fputs("[y/N] ", stderr);
-  fflush(stderr);
-}
-
-/* What is behind the first letters of a line is no answer to the next question. */
-static bool user_agrees(redlock_client *client, const struct args *args, int64_t max_ttl_ms)
-{
-  char answer[16];
-  ask(client, args, max_ttl_ms);
-  if (fgets(answer, sizeof answer, stdin) == NULL)
-    return false;
-  for (int c = 0; strchr(answer, '\n') == NULL && c != '\n' && c != EOF;)
-    c = getchar();
-  return answer[0] == 'y' || answer[0] == 'Y';
+  return session_agrees(&(struct session){.signal_fd = -1});
 }
 
 /* ---- the answer ---- */
@@ -249,7 +236,7 @@ static int ask_and_write(redlock_client *client, const struct args *args, int mo
                   "bootstrap asks before it writes, and there is no terminal: use --new for new nodes, or --yes to "
                   "assert it");
     is_more = mode == REDLOCK_BOOTSTRAP_REPLACE && is_more_to_ask(client);
-    if (!user_agrees(client, args, client_option_ms(client, "max_ttl_ms"))) {
+    if (!user_agrees(client, args)) {
       fputs(code < 0 ? "Nothing was written.\n" : "Nothing else was written.\n", stderr);
       return EXIT_DECLINED;
     }

@@ -255,7 +255,7 @@ int session_inspect_all(struct session *session, redlock_lock *const *locks, int
 int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms); /* the same */
 void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
-int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
+bool session_agrees(struct session *session);             /* asks on the terminal, behind what was said there */
 int64_t session_option_ms(const struct session *session, const char *option);
 int session_close(struct session *session, int exit_code);
 

@@ -55,23 +55,16 @@ static void show_holders(const struct slots *slots)
 
 static bool user_agrees(const struct slots *slots)
 {
-  struct session *session = slots->session;
-  char answer[16];
-  int nodes = redlock_client_node_count(session->client), silent = 0;
+  int nodes = redlock_client_node_count(slots->session->client), silent = 0;
   for (int i = 0; i < nodes; i++)
     silent += !node_told(slots->locks[0], i);
   show_holders(slots);
   if (silent > 0)
     fprintf(stderr, "%d of %d nodes did not say.\n", silent, nodes);
-  fputs(slots->count > 1 ? "Their holders are not stopped. Delete all permits? [y/N] "
-                         : "Its holder is not stopped. Delete the lock? [y/N] ",
+  fputs(slots->count > 1 ? "Their holders are not stopped. Delete all permits?"
+                         : "Its holder is not stopped. Delete the lock?",
         stderr);
-  fflush(stderr);
-  if (session_read(session, answer, sizeof answer) == EOF) {
-    fputc('\n', stderr);
-    return false;
-  }
-  return answer[0] == 'y' || answer[0] == 'Y';
+  return session_agrees(slots->session);
 }
 
 static int tell(const struct session *session, int status, const char *words)

@@ -12,14 +12,9 @@ static int limit = 1000;
 
 static bool user_agrees(struct session *session)
 {
-  char answer[16];
-  fprintf(stderr, "No PATTERN and no --key-prefix: go through all keys of %d nodes? [y/N] ",
+  fprintf(stderr, "No PATTERN and no --key-prefix: go through all keys of %d nodes?",
           redlock_client_node_count(session->client));
-  fflush(stderr);
-  if (session_read(session, answer, sizeof answer) != EOF)
-    return answer[0] == 'y' || answer[0] == 'Y';
-  fputc('\n', stderr);
-  return false;
+  return session_agrees(session);
 }
 
 /* Everything is much, where the nodes have other programs' keys, too. */

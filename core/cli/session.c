@@ -118,21 +118,23 @@ int session_open(struct session *session, const struct args *args)
   return refused;
 }
 
-/* A signal ends the reading. */
-int session_read(struct session *session, char *text, size_t size)
+/* The first letter of a line counts; its end, and a signal, end the reading. */
+bool session_agrees(struct session *session)
 {
-  size_t length = 0;
   struct pollfd wanted[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = session->signal_fd, .events = POLLIN}};
-  while (length + 1 < size && (length == 0 || text[length - 1] != '\n')) {
+  char first = '\0', byte = '\0';
+  fputs(" [y/N] ", stderr);
+  fflush(stderr);
+  while (byte != '\n') {
     poll(wanted, 2, -1);
     session->caught = session_signal(session);
-    ssize_t got = session->caught == 0 ? read(STDIN_FILENO, text + length, size - 1 - length) : 0;
-    if (got <= 0)
-      return EOF;
-    length += (size_t)got;
+    if (session->caught != 0 || read(STDIN_FILENO, &byte, 1) <= 0) {
+      fputc('\n', stderr);
+      return false;
+    }
+    first = first == '\0' ? byte : first;
   }
-  text[length] = '\0';
-  return 0;
+  return first == 'y' || first == 'Y';
 }
 
 /* The next signal that arrived, 0 if none. */
