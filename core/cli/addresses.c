@@ -145,7 +145,7 @@ json_t *addresses_examine(struct session *session)
 
 bool addresses_differ(const json_t *node)
 {
-  return json_integer_value(json_object_get(node, "servers")) > 1;
+  return number_in(node, "servers") > 1;
 }
 
 void addresses_print(FILE *out, const json_t *node)
@@ -154,6 +154,5 @@ void addresses_print(FILE *out, const json_t *node)
     fprintf(out,
             "    its name has %lld addresses and leads to %lld servers: two programs may ask different ones\n"
             "    advice: give each server a name of its own in the list of nodes\n",
-            (long long)json_integer_value(json_object_get(node, "addresses")),
-            (long long)json_integer_value(json_object_get(node, "servers")));
+            (long long)number_in(node, "addresses"), (long long)number_in(node, "servers"));
 }

@@ -225,7 +225,10 @@ int fail_errno(const char *what);         /* EXIT_INTERNAL */
 const char *failure_words(int exit_code); /* the last that fail() said with this code; NULL if there is none */
 char *client_message(redlock_client *client);
 char *client_message_parts(redlock_client *client);
-json_t *client_description(redlock_client *client); /* json_decref it */
+json_t *client_description(redlock_client *client);            /* json_decref it */
+json_t *described(redlock_client *client, const char *member); /* of that; json_decref it */
+int64_t number_in(const json_t *object, const char *key);      /* 0 if it has none */
+const char *text_in(const json_t *object, const char *key);    /* "" if it has none */
 char *client_option(redlock_client *client, const char *option);
 int64_t client_option_ms(redlock_client *client, const char *option); /* any number; -1 for auto */
 int print_metrics(redlock_client *client); /* of its nodes, now: 0, or the exit code after the error was printed */
@@ -344,7 +347,6 @@ int force_release(struct session *session);
 /* rows.c: locks that the nodes have */
 json_t *list_rows(redlock_lock *lock);                                 /* of its list; json_decref it */
 json_t *rows_nodes(const struct session *session, redlock_lock *lock); /* "node", "scanned" and "why" not */
-int64_t row_number(const json_t *row, const char *key);                /* 0 if it has none */
 char *client_words(const json_t *client);                              /* "worker-7 (pid 812 on web-3)"; free it */
 void rows_print(FILE *out, const json_t *rows, int columns);           /* lines are cut there; 0: they are not */
 int terminal_columns(int *lines);                                      /* 0: not known */

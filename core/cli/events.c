@@ -28,22 +28,14 @@ json_t *next_event(redlock_client *client)
   return event;
 }
 
-static void say_warning(const struct args *args, const json_t *event)
-{
-  const char *kind = json_string_value(json_object_get(event, "event"));
-  const char *detail = json_string_value(json_object_get(event, "detail"));
-  if (kind == NULL || detail == NULL || strcmp(kind, "warning") != 0)
-    return;
-  char *words = in_users_words(args, NULL, detail);
-  fail(0, "warning: %s", words);
-  free(words);
-}
-
 void say_warnings(const struct session *session)
 {
   json_t *event;
   while ((event = next_event(session->client)) != NULL) {
-    say_warning(session->args, event);
+    char *words = in_users_words(session->args, NULL, text_in(event, "detail"));
+    if (strcmp(text_in(event, "event"), "warning") == 0)
+      fail(0, "warning: %s", words);
+    free(words);
     json_decref(event);
   }
 }

@@ -67,11 +67,7 @@ json_t *holder_client(redlock_lock *lock)
 
 char *holder_client_words(const json_t *client)
 {
-  const char *name = json_string_value(json_object_get(client, "client_name"));
-  char *held = duration_words(json_integer_value(json_object_get(client, "held_ms")));
-  char *words = format("%s (pid %lld on %s) for %s", name && *name ? name : "a client",
-                       (long long)json_integer_value(json_object_get(client, "pid")),
-                       json_string_value(json_object_get(client, "host")), held);
+  char *held = duration_words(number_in(client, "held_ms")), *words = append(client_words(client), " for %s", held);
   free(held);
   return words;
 }
@@ -83,7 +79,7 @@ void holder_ask(struct session *session)
 
 char *reader_words(const json_t *client)
 {
-  long long readers = json_integer_value(json_object_get(client, "readers"));
+  long long readers = number_in(client, "readers");
   if (readers == 0)
     return format("readers");
   char *name = holder_client_words(client);

@@ -8,11 +8,10 @@
  * problem unless it restarted. */
 static void note(json_t *known, json_t *restarted, const json_t *event)
 {
-  const char *kind = json_string_value(json_object_get(event, "event"));
-  const char *node = json_string_value(json_object_get(event, "node"));
+  const char *kind = text_in(event, "event"), *node = text_in(event, "node");
   json_t *detail = json_object_get(event, "detail");
-  bool is_of_lock = kind != NULL && node == NULL && (strcmp(kind, "lost") == 0 || strcmp(kind, "at_risk") == 0);
-  if (kind == NULL || detail == NULL || strcmp(kind, "warning") == 0 || (node == NULL && !is_of_lock))
+  bool is_of_lock = *node == '\0' && (strcmp(kind, "lost") == 0 || strcmp(kind, "at_risk") == 0);
+  if (detail == NULL || strcmp(kind, "warning") == 0 || (*node == '\0' && !is_of_lock))
     return;
   if (strcmp(kind, "node_restarted") == 0)
     json_object_set(restarted, node, detail);

@@ -96,8 +96,7 @@ static int say_what_is_missing(const struct session *session, int status, bool i
   json_array_foreach(nodes, i, node) {
     scanned += json_is_true(json_object_get(node, "scanned"));
     if (!json_is_true(json_object_get(node, "scanned")))
-      fail(0, "%s was not scanned: %s", json_string_value(json_object_get(node, "node")),
-           json_string_value(json_object_get(node, "why")));
+      fail(0, "%s was not scanned: %s", text_in(node, "node"), text_in(node, "why"));
   }
   if (is_cut)
     fail(0, "there are more than %zu: give a longer PATTERN%s", json_array_size(rows),

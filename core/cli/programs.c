@@ -15,15 +15,7 @@ json_t *programs_examine(struct session *session)
   redlock_lock *lock = must(redlock_lock_new(session->client, name, strlen(name)));
   (void)session_operate_within(session, lock, REDLOCK_EXAMINE, LIMIT_MS);
   redlock_lock_free(lock);
-  json_t *description = client_description(session->client);
-  json_t *programs = json_incref(json_object_get(description, "programs"));
-  json_decref(description);
-  return programs;
-}
-
-static const char *text_of(const json_t *node, const char *field)
-{
-  return json_string_value(json_object_get(node, field));
+  return described(session->client, "programs");
 }
 
 /* ---- showing ---- */
@@ -40,7 +32,7 @@ static char *names_of(const json_t *list)
 
 static char *seen_words(const json_t *program)
 {
-  int64_t ago_s = json_integer_value(json_object_get(program, "seen_s_ago"));
+  int64_t ago_s = number_in(program, "seen_s_ago");
   char *words = ago_s >= 60 ? duration_words(ago_s * 1000) : NULL,
        *seen = words ? format("%s ago", words) : format("now");
   free(words);
@@ -53,10 +45,10 @@ static void print_table(FILE *out, const json_t *programs)
   size_t i;
   fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  NODES\n", "HOST", "PROGRAM", "VERSION", "MAX TTL", "LAST SEEN");
   json_array_foreach(programs, i, program) {
-    char *number = duration_text(json_integer_value(json_object_get(program, "max_ttl_ms")));
+    char *number = duration_text(number_in(program, "max_ttl_ms"));
     char *seen = seen_words(program), *names = names_of(json_object_get(program, "nodes"));
-    fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  %s\n", text_of(program, "host"), text_of(program, "program"),
-            text_of(program, "version"), number, seen, names);
+    fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  %s\n", text_in(program, "host"), text_in(program, "program"),
+            text_in(program, "version"), number, seen, names);
     free(names);
     free(seen);
     free(number);
@@ -68,7 +60,7 @@ static void print_difference(FILE *out, const json_t *program)
   const json_t *differs = json_object_get(program, "differs");
   char *has = names_of(json_object_get(differs, "has")), *lacks = names_of(json_object_get(differs, "lacks"));
   char *seen = seen_words(program);
-  fprintf(out, "%s on %s (seen %s) has another list of nodes: ", text_of(program, "program"), text_of(program, "host"),
+  fprintf(out, "%s on %s (seen %s) has another list of nodes: ", text_in(program, "program"), text_in(program, "host"),
           seen);
   fprintf(out, "%s%s%s%s%s\n", *has != '\0' ? "with " : "", has, *has != '\0' && *lacks != '\0' ? ", " : "",
           *lacks != '\0' ? "without " : "", lacks);
@@ -99,11 +91,11 @@ void programs_say(const json_t *programs, int64_t below_ms, int64_t above_ms)
   json_t *program;
   size_t i;
   json_array_foreach(programs, i, program) {
-    int64_t number_ms = json_integer_value(json_object_get(program, "max_ttl_ms"));
+    int64_t number_ms = number_in(program, "max_ttl_ms");
     if ((number_ms >= below_ms && number_ms <= above_ms) || said++ >= SHOWN_MAX)
       continue;
     char *number = duration_text(number_ms), *seen = seen_words(program);
-    fprintf(stderr, "%s on %s (seen %s) has max_ttl_ms = %s\n", text_of(program, "program"), text_of(program, "host"),
+    fprintf(stderr, "%s on %s (seen %s) has max_ttl_ms = %s\n", text_in(program, "program"), text_in(program, "host"),
             seen, number);
     free(seen);
     free(number);

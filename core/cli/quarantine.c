@@ -3,14 +3,6 @@
 
 #include <stdlib.h>
 
-static json_t *described_nodes(struct session *session)
-{
-  json_t *description = client_description(session->client);
-  json_t *nodes = json_incref(json_object_get(description, "nodes"));
-  json_decref(description);
-  return nodes;
-}
-
 /* The longest that one of the quarantined nodes has still to wait; -1 if one of them does not know. */
 static int64_t longest_ms(const json_t *nodes, int *quarantined)
 {
@@ -32,7 +24,7 @@ static int64_t longest_ms(const json_t *nodes, int *quarantined)
 /* NULL unless a majority is quarantined. The nodes' own messages all say the same; doctor shows them. */
 char *quarantine_words(struct session *session)
 {
-  json_t *nodes = described_nodes(session);
+  json_t *nodes = described(session->client, "nodes");
   int quarantined, count = redlock_client_node_count(session->client);
   int64_t left_ms = longest_ms(nodes, &quarantined);
   json_decref(nodes);

@@ -33,43 +33,32 @@ json_t *list_rows(redlock_lock *lock)
   return rows;
 }
 
-int64_t row_number(const json_t *row, const char *key)
-{
-  return json_integer_value(json_object_get(row, key));
-}
-
-static const char *word(const json_t *row, const char *key)
-{
-  const char *value = json_string_value(json_object_get(row, key));
-  return value != NULL ? value : "";
-}
-
 char *client_words(const json_t *client)
 {
-  const char *name = word(client, "client_name");
-  char *words = format("%s (pid %lld on %s)", *name != '\0' ? name : "a client", (long long)row_number(client, "pid"),
-                       word(client, "host"));
+  const char *name = text_in(client, "client_name");
+  char *words = format("%s (pid %lld on %s)", *name != '\0' ? name : "a client", (long long)number_in(client, "pid"),
+                       text_in(client, "host"));
   return one_line(words);
 }
 
 static char *kind_words(const json_t *row)
 {
-  if (strcmp(word(row, "kind"), "permits") != 0)
-    return format("%s", word(row, "kind"));
-  if (row_number(row, "permits") > 0)
-    return format("permit %lld of %lld", (long long)row_number(row, "slot"), (long long)row_number(row, "permits"));
-  return format("permit %lld", (long long)row_number(row, "slot"));
+  if (strcmp(text_in(row, "kind"), "permits") != 0)
+    return format("%s", text_in(row, "kind"));
+  if (number_in(row, "permits") > 0)
+    return format("permit %lld of %lld", (long long)number_in(row, "slot"), (long long)number_in(row, "permits"));
+  return format("permit %lld", (long long)number_in(row, "slot"));
 }
 
 static char *holder_words_of(const json_t *row)
 {
   const json_t *client = json_object_get(row, "held_by");
-  long long readers = row_number(client, "readers");
+  long long readers = number_in(client, "readers");
   if (json_object_get(row, "holder") == NULL)
-    return format("no majority: %lld node%s", (long long)row_number(row, "nodes"),
-                  row_number(row, "nodes") == 1 ? "" : "s");
+    return format("no majority: %lld node%s", (long long)number_in(row, "nodes"),
+                  number_in(row, "nodes") == 1 ? "" : "s");
   if (!json_is_object(client))
-    return format(strcmp(word(row, "kind"), "shared") == 0 ? "readers" : "not known");
+    return format(strcmp(text_in(row, "kind"), "shared") == 0 ? "readers" : "not known");
   char *name = client_words(client);
   if (readers <= 1)
     return name;
@@ -82,7 +71,7 @@ static char *left_words(const json_t *row)
 {
   if (json_object_get(row, "holder") == NULL)
     return format("-");
-  int64_t left_ms = row_number(row, "holder_ttl_ms");
+  int64_t left_ms = number_in(row, "holder_ttl_ms");
   return left_ms == REDLOCK_TTL_ENDLESS ? format("no TTL") : duration_words(left_ms);
 }
 
@@ -90,13 +79,13 @@ static char *cell(const json_t *row, enum column column)
 {
   const json_t *client = json_object_get(row, "held_by");
   switch (column) {
-  case NAME: return format("%s", word(row, "name"));
+  case NAME: return format("%s", text_in(row, "name"));
   case KIND_OF: return kind_words(row);
   case HOLDER: return holder_words_of(row);
-  case HELD: return json_is_object(client) ? duration_words(row_number(client, "held_ms")) : format("-");
+  case HELD: return json_is_object(client) ? duration_words(number_in(client, "held_ms")) : format("-");
   case LEFT: return left_words(row);
-  case WAITING: return format("%lld", (long long)row_number(row, "waiting"));
-  default: return format("%s", *word(row, "holder") != '\0' ? word(row, "holder") : "-");
+  case WAITING: return format("%lld", (long long)number_in(row, "waiting"));
+  default: return format("%s", *text_in(row, "holder") != '\0' ? text_in(row, "holder") : "-");
   }
 }
 

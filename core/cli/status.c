@@ -215,12 +215,12 @@ static void set_waiting(json_t *report, const json_t *row)
 static bool print_waiting(const json_t *row)
 {
   const json_t *first = json_object_get(row, "first");
-  if (row_number(row, "waiting") == 0)
+  if (number_in(row, "waiting") == 0)
     return true;
   char *name = json_is_object(first) ? client_words(first) : NULL;
-  char *since = duration_words(row_number(first, "waited_ms"));
+  char *since = duration_words(number_in(first, "waited_ms"));
   bool is_printed =
-      printf("waiting: %lld%s%s%s%s\n", (long long)row_number(row, "waiting"), name != NULL ? ", first " : "",
+      printf("waiting: %lld%s%s%s%s\n", (long long)number_in(row, "waiting"), name != NULL ? ", first " : "",
              name != NULL ? name : "", name != NULL ? " for " : "", name != NULL ? since : "") >= 0;
   free(since);
   free(name);
@@ -230,7 +230,7 @@ static bool print_waiting(const json_t *row)
 static void put_waiting(const struct session *session, const json_t *row)
 {
   if (row != NULL)
-    fprintf(sample(session, WAITING), "} %lld\n", (long long)row_number(row, "waiting"));
+    fprintf(sample(session, WAITING), "} %lld\n", (long long)number_in(row, "waiting"));
 }
 
 static int print_samples(void)

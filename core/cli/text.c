@@ -157,6 +157,24 @@ static READER(description, redlock_client_describe, (redlock_client * client),
   return described;
 }
 
+json_t *described(redlock_client *client, const char *member)
+{
+  json_t *description = client_description(client), *value = json_incref(json_object_get(description, member));
+  json_decref(description);
+  return value;
+}
+
+int64_t number_in(const json_t *object, const char *key)
+{
+  return json_integer_value(json_object_get(object, key));
+}
+
+const char *text_in(const json_t *object, const char *key)
+{
+  const char *text = json_string_value(json_object_get(object, key));
+  return text != NULL ? text : "";
+}
+
 int64_t client_option_ms(redlock_client *client, const char *option)
 {
   char *value = client_option(client, option);

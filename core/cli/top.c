@@ -105,7 +105,7 @@ static void end_scan(struct top *top)
 static char *bytes_of(const json_t *row, size_t *size)
 {
   const json_t *text = json_object_get(row, "resource");
-  const char *hex = json_string_value(json_object_get(row, "resource_hex"));
+  const char *hex = text_in(row, "resource_hex");
   *size = text != NULL ? json_string_length(text) : strlen(hex) / 2;
   char *bytes = must(calloc(*size + 1, 1));
   if (text != NULL)
@@ -121,7 +121,7 @@ static redlock_lock *lock_of(const struct top *top, const json_t *row)
   char *bytes = bytes_of(row, &size);
   char *pattern = pattern_of_name(bytes, &size);
   redlock_lock *lock = must(redlock_lock_new(top->session->client, pattern, size));
-  int slot = (int)row_number(row, "slot"), permits = (int)row_number(row, "permits");
+  int slot = (int)number_in(row, "slot"), permits = (int)number_in(row, "permits");
   if (slot > 0 || permits > 0)
     slot_set(lock, permits > slot ? permits : slot + 1, slot);
   free(pattern);
@@ -136,7 +136,7 @@ static void take_row(struct top *top, json_t *row, redlock_lock *lock)
   size_t i, at = json_array_size(top->rows);
   for (i = 0; i < json_array_size(top->rows); i++)
     at = json_array_get(top->rows, i) == row ? i : at;
-  bool is_gone = one != NULL && row_number(one, "nodes") == 0 && row_number(one, "waiting") == 0;
+  bool is_gone = one != NULL && number_in(one, "nodes") == 0 && number_in(one, "waiting") == 0;
   if (at < json_array_size(top->rows) && is_gone)
     json_array_remove(top->rows, at);
   else if (at < json_array_size(top->rows) && one != NULL)
@@ -172,19 +172,19 @@ static int compare(const void *left, const void *right)
   const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
   int64_t x = 0, y = 0;
   if (order_of_rows == 'w') {
-    x = row_number(b, "waiting");
-    y = row_number(a, "waiting");
+    x = number_in(b, "waiting");
+    y = number_in(a, "waiting");
   } else if (order_of_rows == 'h') {
-    x = row_number(json_object_get(b, "held_by"), "held_ms");
-    y = row_number(json_object_get(a, "held_by"), "held_ms");
+    x = number_in(json_object_get(b, "held_by"), "held_ms");
+    y = number_in(json_object_get(a, "held_by"), "held_ms");
   } else if (order_of_rows == 'l') {
-    x = row_number(a, "holder_ttl_ms");
-    y = row_number(b, "holder_ttl_ms");
+    x = number_in(a, "holder_ttl_ms");
+    y = number_in(b, "holder_ttl_ms");
   }
   if (x != y)
     return x < y ? -1 : 1;
-  int order = strcmp(json_string_value(json_object_get(a, "name")), json_string_value(json_object_get(b, "name")));
-  return order != 0 ? order : (int)(row_number(a, "slot") - row_number(b, "slot"));
+  int order = strcmp(text_in(a, "name"), text_in(b, "name"));
+  return order != 0 ? order : (int)(number_in(a, "slot") - number_in(b, "slot"));
 }
 
 static json_t *shown_rows(const struct top *top, size_t most)
@@ -192,7 +192,7 @@ static json_t *shown_rows(const struct top *top, size_t most)
   size_t count = 0, i;
   json_t **all = must(calloc(json_array_size(top->rows) + 1, sizeof *all)), *row, *shown = must(json_array());
   json_array_foreach(top->rows, i, row) {
-    if (strstr(json_string_value(json_object_get(row, "name")), top->filter) != NULL)
+    if (strstr(text_in(row, "name"), top->filter) != NULL)
       all[count++] = row;
   }
   order_of_rows = top->order;
@@ -218,8 +218,8 @@ static char *nodes_line(const struct top *top)
   char *line = format("nodes:");
   size_t i;
   json_array_foreach(json_object_get(about, "nodes"), i, node) {
-    const char *state = json_string_value(json_object_get(node, "state"));
-    line = append(line, "%s %s %s", i == 0 ? "" : ",", json_string_value(json_object_get(node, "node")), state);
+    const char *state = text_in(node, "state");
+    line = append(line, "%s %s %s", i == 0 ? "" : ",", text_in(node, "node"), state);
   }
   json_decref(about);
   return one_line(line);
@@ -231,7 +231,7 @@ static int64_t waiting_in(const json_t *rows)
   size_t i;
   json_t *row;
   json_array_foreach(rows, i, row)
-    waiting += row_number(row, "waiting");
+    waiting += number_in(row, "waiting");
   return waiting;
 }
 
