@@ -38,23 +38,13 @@ static void probe(struct session *session)
 
 static const char *text_of(const json_t *node, const char *field)
 {
-  const char *text = json_string_value(json_object_get(node, field));
-  return text != NULL && *text != '\0' ? text : "-";
-}
-
-static int64_t number_of(const json_t *object, const char *field)
-{
-  return json_integer_value(json_object_get(object, field));
+  const char *text = text_in(node, field);
+  return *text != '\0' ? text : "-";
 }
 
 static bool votes(const json_t *node)
 {
   return json_is_true(json_object_get(node, "votes"));
-}
-
-static bool has(const json_t *node, const char *field)
-{
-  return *json_string_value(json_object_get(node, field)) != '\0';
 }
 
 /* Takes over the probe's findings about the nodes that were asked. The others are reconnecting; the earlier findings
@@ -127,30 +117,21 @@ static void add_addresses(json_t *report, const json_t *addresses)
 
 /* ---- the table ---- */
 
-static char *node_words(const json_t *node)
-{
-  return format("%s", text_of(node, "node"));
-}
-
 static char *votes_words(const json_t *node)
 {
   return format(votes(node) ? "yes" : "no");
 }
 
-static char *state_words(const json_t *node)
-{
-  return format("%s", text_of(node, "state"));
-}
-
 static char *rtt_words(const json_t *node)
 {
-  int64_t us = number_of(node, "rtt_us");
+  int64_t us = number_in(node, "rtt_us");
   return us > 0 ? format("%.2f ms", (double)us / 1000) : format("-");
 }
 
 static char *server_words(const json_t *node)
 {
-  return has(node, "server") ? format("%s %s", text_of(node, "server"), text_of(node, "version")) : format("-");
+  return *text_in(node, "server") != '\0' ? format("%s %s", text_of(node, "server"), text_of(node, "version"))
+                                          : format("-");
 }
 
 /* With the days that the server's certificate is good for. */
@@ -170,31 +151,16 @@ static char *role_words(const json_t *node)
   return is_single ? format("%s", text_of(node, "role")) : format("%s, %s", text_of(node, "role"), mode);
 }
 
-static char *eviction_words(const json_t *node)
-{
-  return format("%s", text_of(node, "maxmemory_policy"));
-}
-
-static char *disk_words(const json_t *node)
-{
-  return format("%s", text_of(node, "persistence"));
-}
-
 static char *scripts_words(const json_t *node)
 {
   const json_t *scripts = json_object_get(node, "scripts");
   return format(json_is_true(scripts) ? "yes" : json_is_false(scripts) ? "no" : "-");
 }
 
-static char *guard_words(const json_t *node)
-{
-  return format("%s", text_of(node, "guard"));
-}
-
 /* The longest lease that its marker allows. */
 static char *number_words(const json_t *node)
 {
-  int64_t ms = number_of(node, "max_ttl_ms");
+  int64_t ms = number_in(node, "max_ttl_ms");
   return ms > 0 ? duration_text(ms) : format("-");
 }
 
@@ -206,25 +172,36 @@ static char *clock_words(const json_t *node)
 
 static char *owed_words(const json_t *node)
 {
-  return format("%lld", (long long)number_of(node, "owed"));
+  return format("%lld", (long long)number_in(node, "owed"));
 }
 
+enum { NUMBER = 1, DETAIL = 2 /* shown with --verbose */ };
+
 static const struct column {
-  const char *head;
-  char *(*words)(const json_t *node);
-  bool is_number;
-  bool is_detail; /* shown with --verbose */
-} columns[] = {
-    {"NODE", node_words, false, false},        {"VOTES", votes_words, false, false},
-    {"STATE", state_words, false, false},      {"RTT", rtt_words, true, false},
-    {"SERVER", server_words, false, false},    {"TLS", tls_words, false, true},
-    {"ROLE", role_words, false, true},         {"DISK", disk_words, false, true},
-    {"EVICTION", eviction_words, false, true}, {"SCRIPTS", scripts_words, false, true},
-    {"GUARD", guard_words, false, false},      {"MAX TTL", number_words, true, false},
-    {"CLOCK", clock_words, true, false},       {"OWED", owed_words, true, true},
-};
+  const char *head, *field;
+  char *(*words)(const json_t *node); /* NULL: the text of the field */
+  int traits;
+} columns[] = {{"NODE", "node", NULL, 0},
+               {"VOTES", NULL, votes_words, 0},
+               {"STATE", "state", NULL, 0},
+               {"RTT", NULL, rtt_words, NUMBER},
+               {"SERVER", NULL, server_words, 0},
+               {"TLS", NULL, tls_words, DETAIL},
+               {"ROLE", NULL, role_words, DETAIL},
+               {"DISK", "persistence", NULL, DETAIL},
+               {"EVICTION", "maxmemory_policy", NULL, DETAIL},
+               {"SCRIPTS", NULL, scripts_words, DETAIL},
+               {"GUARD", "guard", NULL, 0},
+               {"MAX TTL", NULL, number_words, NUMBER},
+               {"CLOCK", NULL, clock_words, NUMBER},
+               {"OWED", NULL, owed_words, NUMBER | DETAIL}};
 
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static char *words_of(const struct column *column, const json_t *node)
+{
+  return column->words != NULL ? column->words(node) : format("%s", text_of(node, column->field));
+}
 
 /* As wide as its widest cell. */
 static int width_of(const struct column *column, const json_t *nodes)
@@ -232,7 +209,7 @@ static int width_of(const struct column *column, const json_t *nodes)
   size_t width = strlen(column->head), i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
-    char *words = column->words(node);
+    char *words = words_of(column, node);
     width = strlen(words) > width ? strlen(words) : width;
     free(words);
   }
@@ -245,14 +222,6 @@ struct table {
   int64_t max_ttl_ms; /* of this client */
   int widths[COLUMNS];
 };
-
-static bool is_last(const struct table *table, int column)
-{
-  for (int i = column + 1; i < COLUMNS; i++)
-    if (!columns[i].is_detail || table->has_details)
-      return false;
-  return true;
-}
 
 #define RED "\033[31m"
 #define GREEN "\033[32m"
@@ -271,19 +240,19 @@ static const char *colour_of(const struct table *table, const char *words)
 
 static void print_cell(const struct table *table, int column, const char *words)
 {
-  const char *end = is_last(table, column) ? "\n" : "  ", *colour = colour_of(table, words);
-  if (columns[column].is_detail && !table->has_details)
+  const char *colour = colour_of(table, words);
+  if (columns[column].traits & DETAIL && !table->has_details)
     return;
-  fputs(colour != NULL ? colour : "", table->out);
-  fprintf(table->out, columns[column].is_number ? "%*s" : "%-*s", table->widths[column], words);
-  fprintf(table->out, "%s%s", colour != NULL ? PLAIN : "", end);
+  fprintf(table->out, "%s%s", column > 0 ? "  " : "", colour != NULL ? colour : "");
+  fprintf(table->out, columns[column].traits & NUMBER ? "%*s" : "%-*s", table->widths[column], words);
+  fputs(colour != NULL ? PLAIN : "", table->out);
 }
 
 /* A node that was away when the number was changed. */
 static void print_other_number(const struct table *table, const json_t *node)
 {
-  int64_t number_ms = number_of(node, "max_ttl_ms");
-  if (number_ms == 0 || number_ms == table->max_ttl_ms || has(node, "why"))
+  int64_t number_ms = number_in(node, "max_ttl_ms");
+  if (number_ms == 0 || number_ms == table->max_ttl_ms || *text_in(node, "why") != '\0')
     return;
   char *theirs = duration_text(number_ms), *ours = duration_text(table->max_ttl_ms);
   fprintf(table->out,
@@ -307,13 +276,14 @@ static void print_node(const struct table *table, const json_t *node)
 {
   FILE *out = table->out;
   for (int i = 0; i < COLUMNS; i++) {
-    char *words = columns[i].words(node);
+    char *words = words_of(&columns[i], node);
     print_cell(table, i, words);
     free(words);
   }
-  if (has(node, "why"))
+  fputc('\n', out);
+  if (*text_in(node, "why") != '\0')
     fprintf(out, "    %s\n", text_of(node, "why"));
-  if (has(node, "advice"))
+  if (*text_in(node, "advice") != '\0')
     fprintf(out, "    advice: %s\n", text_of(node, "advice"));
   if (strlen(text_of(node, "advice")) > LONG_ADVICE)
     fprintf(out, "    `redlock help %s` says more\n", text_of(node, "reason"));
@@ -326,14 +296,14 @@ static void print_node(const struct table *table, const json_t *node)
 /* Of the user's rights, if they were asked for or some are missing. */
 static void print_line(FILE *out, const json_t *report)
 {
-  const char *line = json_string_value(json_object_get(report, "acl"));
+  const char *line = text_in(report, "acl");
   if (line != NULL)
     fprintf(out, "ACL: %s\n", line);
 }
 
 static void print_verdict(FILE *out, const json_t *report, int nodes)
 {
-  int voting = (int)number_of(report, "voting"), quorum = (int)number_of(report, "quorum");
+  int voting = (int)number_in(report, "voting"), quorum = (int)number_in(report, "quorum");
   if (nodes == 1)
     fprintf(out, voting == 1 ? "the node may vote\n" : "the node may not vote: no lock is granted\n");
   else if (voting == nodes)
@@ -363,11 +333,12 @@ static char *table_of(const json_t *report, const struct args *args)
   char *text = NULL;
   struct table table = {
       .out = must(open_memstream(&text, &size)), .has_details = args->verbose, .has_colours = wants_colours()};
-  table.max_ttl_ms = number_of(json_object_get(report, "options"), "max_ttl_ms");
+  table.max_ttl_ms = number_in(json_object_get(report, "options"), "max_ttl_ms");
   for (i = 0; i < COLUMNS; i++) {
     table.widths[i] = width_of(&columns[i], nodes);
     print_cell(&table, (int)i, columns[i].head);
   }
+  fputc('\n', table.out);
   json_array_foreach(nodes, i, node)
     print_node(&table, node);
   print_line(table.out, report);
@@ -457,7 +428,7 @@ static int print(const struct session *session, const json_t *report, char **las
 /* Until a signal comes, with --watch. */
 static int doctor(struct session *session)
 {
-  int code = 0, failed;
+  int code = 0, failed = 0;
   int64_t probed_ms = -PROBE_EVERY_MS;
   json_t *kinds = NULL, *addresses = NULL, *programs = NULL;
   char *last = NULL;
@@ -466,13 +437,8 @@ static int doctor(struct session *session)
     bool is_due = begun_ms >= probed_ms + PROBE_EVERY_MS, writes = is_due && !writes_nothing;
     probed_ms = is_due ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
-    if (report == NULL) {
-      json_decref(addresses);
-      json_decref(kinds);
-      json_decref(programs);
-      free(last);
-      return code;
-    }
+    if (report == NULL)
+      break;
     if (writes && kinds_are_given()) {
       json_decref(kinds);
       kinds = kinds_examine(session);
