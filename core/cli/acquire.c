@@ -11,11 +11,14 @@ static int print_token(const struct session *session)
   char *token = lock_token(session->lock);
   int64_t fence = redlock_lock_fence(session->lock);
   int slot = redlock_lock_slot(session->lock);
-  bool failed = fence > 0   ? printf("%s %lld\n", token, (long long)fence) < 0
-                : slot >= 0 ? printf("%s %d\n", token, slot) < 0
-                            : printf("%s\n", token) < 0;
+  fputs(token, stdout);
+  if (fence > 0)
+    printf(" %lld", (long long)fence);
+  else if (slot >= 0)
+    printf(" %d", slot);
+  putchar('\n');
   free(token);
-  return flush_answer(failed);
+  return flush_answer();
 }
 
 /* If the token could not be printed, the lock would only keep others out: release it. */

@@ -260,7 +260,7 @@ static int print_report(const struct bench *bench, double seconds)
   print_times("cycle", &total->cycle);
   puts("\ncycles by time");
   times_print(&total->cycle);
-  return flush_answer(false);
+  return flush_answer();
 }
 
 static int print_report_json(const struct bench *bench, double seconds)

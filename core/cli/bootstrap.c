@@ -127,13 +127,11 @@ static json_t *node_json(redlock_client *client, int node)
 {
   int64_t max_ttl_ms = told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
   char *name = node_name(client, node), *words = one_line(bootstrap_words(client, node));
-  json_t *object = must(json_object());
-  json_object_set_new(object, "node", json_string(name));
-  json_object_set_new(object, "did",
-                      json_string(redlock_bootstrap_did_name((int)told(client, node, REDLOCK_BOOTSTRAP_DID))));
-  json_object_set_new(object, "votes", json_boolean(told(client, node, REDLOCK_BOOTSTRAP_VOTES) == 1));
-  json_object_set_new(object, "max_ttl_ms", max_ttl_ms > 0 ? json_integer(max_ttl_ms) : json_null());
-  json_object_set_new(object, "found", json_string(words));
+  json_t *object =
+      must(json_pack("{s:o*,s:s,s:b,s:o,s:o*}", "node", json_string(name), "did",
+                     redlock_bootstrap_did_name((int)told(client, node, REDLOCK_BOOTSTRAP_DID)), "votes",
+                     told(client, node, REDLOCK_BOOTSTRAP_VOTES) == 1, "max_ttl_ms",
+                     max_ttl_ms > 0 ? json_integer(max_ttl_ms) : json_null(), "found", json_string(words)));
   free(name);
   free(words);
   return object;
@@ -145,14 +143,12 @@ static int print_nodes(redlock_client *client, const struct args *args, int stat
   if (!args->json) {
     for (int i = 0; i < nodes; i++)
       print_node(client, i);
-    return flush_answer(false);
+    return flush_answer();
   }
-  json_t *report = must(json_object()), *list = must(json_array());
-  json_object_set_new(report, "status", json_string(redlock_status_name(status)));
+  json_t *list = must(json_array());
   for (int i = 0; i < nodes; i++)
     json_array_append_new(list, node_json(client, i));
-  json_object_set_new(report, "nodes", list);
-  return print_json(report);
+  return print_json(must(json_pack("{s:s,s:o}", "status", redlock_status_name(status), "nodes", list)));
 }
 
 /* ---- all of it ---- */

@@ -253,9 +253,8 @@ void session_settle(struct session *session);                /* lets slower node
 void session_settle_first(struct session *session); /* the same in half of the time, before another operation */
 int session_acquire(struct session *session);       /* the same, reported with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
-int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms); /* CANCELLED after that */
-int session_inspect_all(struct session *session, redlock_lock *const *locks, int count);   /* OK: each has its status */
-int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms); /* the same */
+int session_inspect_all(struct session *session, redlock_lock *const *locks, int count); /* OK: each has its status */
+int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms);
 void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 bool session_agrees(struct session *session);             /* asks on the terminal, behind what was said there */
@@ -273,7 +272,7 @@ json_t *report_json(const struct session *session, int status);
 int report_failure(struct session *session, int status);
 int print_json(json_t *report);
 int report_refusal(int code);                        /* in JSON, unless something was; returns the code */
-int flush_answer(bool failed);                       /* 0, or the exit code after the error was printed */
+int flush_answer(void);                              /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
 /* quarantine.c: why a majority of the nodes does not vote yet, or NULL if one does. The caller frees it. */

@@ -422,7 +422,7 @@ static int print(const struct session *session, const json_t *report, char **las
   free(*last);
   *last = table_of(report, session->args);
   fputs(*last, stdout);
-  return flush_answer(false);
+  return flush_answer();
 }
 
 /* Until a signal comes, with --watch. */

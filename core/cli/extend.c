@@ -14,7 +14,7 @@ static int64_t kept_ms(struct session *session)
   session->leave_by_ms = redlock_now_ms() + session_option_ms(session, "exit_drain_ms");
   const char *resource = session->args->resource;
   redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
-  (void)session_inspect_within(session, lock, LOOK_LIMIT_MS);
+  (void)session_operate_within(session, lock, REDLOCK_INSPECT, LOOK_LIMIT_MS);
   int64_t ttl_ms = redlock_lock_holder_ttl_ms(lock);
   redlock_lock_free(lock);
   return ttl_ms;

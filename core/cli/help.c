@@ -78,7 +78,7 @@ int help_overview(void)
       "TOPIC` an option, those for tls or wait, a reason that doctor names, or the ACL (acl); `redlock -V` the "
       "version, `man "
       "redlock` the rest.");
-  return flush_answer(false);
+  return flush_answer();
 }
 
 /* ---- the options of a command ---- */

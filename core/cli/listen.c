@@ -12,10 +12,10 @@ static int print_leader(const struct session *session, int status, int verdict)
   if (session->args->json)
     return print_json(status_json(session, status, verdict));
   char *now = time_words("%Y-%m-%d %H:%M:%S", time(NULL)), *words = verdict_words(session, verdict);
-  bool failed = printf("%s %s: %s\n", now, verdict_name(verdict), words) < 0;
+  printf("%s %s: %s\n", now, verdict_name(verdict), words);
   free(now);
   free(words);
-  return flush_answer(failed);
+  return flush_answer();
 }
 
 /* A leader is another one if its token is: the same program may lead again. */

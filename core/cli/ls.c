@@ -74,17 +74,12 @@ static bool cut(json_t *rows)
 
 static int print_list(const struct session *session, int status, json_t *rows, bool is_cut, json_t *nodes)
 {
-  if (session->args->json) {
-    json_t *report = must(json_object());
-    json_object_set_new(report, "status", json_string(redlock_status_name(status)));
-    json_object_set(report, "locks", rows);
-    json_object_set_new(report, "truncated", json_boolean(is_cut));
-    json_object_set(report, "nodes", nodes);
-    return print_json(report);
-  }
+  if (session->args->json)
+    return print_json(must(json_pack("{s:s,s:O,s:b,s:O}", "status", redlock_status_name(status), "locks", rows,
+                                     "truncated", is_cut, "nodes", nodes)));
   if (json_array_size(rows) > 0)
     rows_print(stdout, rows, isatty(STDOUT_FILENO) ? terminal_columns(NULL) : 0);
-  return flush_answer(ferror(stdout) != 0);
+  return flush_answer();
 }
 
 static int say_what_is_missing(const struct session *session, int status, bool is_cut, json_t *rows, json_t *nodes)

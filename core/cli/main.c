@@ -72,7 +72,7 @@ static int execute(const struct command *command, int argc, char **argv)
   bool done;
   int code = args_parse(&args, command, argc, argv, &done);
   if (code == 0)
-    code = done ? flush_answer(false) : run(&args);
+    code = done ? flush_answer() : run(&args);
   args_free(&args);
   return wants_json(argc, argv) ? report_refusal(code) : code;
 }
@@ -82,7 +82,7 @@ static int help_of(const char *name)
   const struct command *command = command_named(name);
   if (command != NULL)
     return execute(command, 1, (char *[]){"--help", NULL});
-  return help_topic(name) ? flush_answer(false) : refuse_word("command or topic", name);
+  return help_topic(name) ? flush_answer() : refuse_word("command or topic", name);
 }
 
 static bool is_among(const char *word, const char *const *words)
@@ -90,6 +90,12 @@ static bool is_among(const char *word, const char *const *words)
   while (*words != NULL && strcmp(*words, word) != 0)
     words++;
   return *words != NULL;
+}
+
+static int print_version(void)
+{
+  printf("redlock %s\n", redlock_version());
+  return flush_answer();
 }
 
 /* Our descriptors must not take the place of a closed standard stream; using such a stream still fails. */
@@ -113,7 +119,7 @@ int main(int argc, char **argv)
   if (is_among(first, (const char *[]){"--help", "-h", "help", NULL}))
     return argc > 2 ? help_of(argv[2]) : help_overview();
   if (is_among(first, (const char *[]){"--version", "-V", "version", NULL}))
-    return flush_answer(printf("redlock %s\n", redlock_version()) < 0);
+    return print_version();
   const struct command *command = command_named(first);
   if (command != NULL)
     return execute(command, argc - 2, argv + 2);

@@ -144,9 +144,9 @@ json_t *report_json(const struct session *session, int status)
   return report;
 }
 
-int flush_answer(bool failed)
+int flush_answer(void)
 {
-  if (!failed && fflush(stdout) == 0 && !ferror(stdout))
+  if (fflush(stdout) == 0 && !ferror(stdout))
     return 0;
   if (errno == EPIPE)
     return 128 + SIGPIPE; /* `head` has seen enough; the signal is blocked while a lock may be held */
@@ -162,18 +162,18 @@ int report_refusal(int code)
   const char *words = failure_words(code);
   if (json_is_printed || status == NULL || words == NULL)
     return code;
-  json_t *report = must(json_object());
-  json_object_set_new(report, "status", json_string(status));
-  set_text(report, "message", format("%s", words));
+  json_t *report = must(json_pack("{s:s,s:s}", "status", status, "message", words));
   return print_json(report) == 0 ? code : EXIT_INTERNAL;
 }
 
 int print_json(json_t *report)
 {
   json_is_printed = true;
-  bool failed = json_dumpf(report, stdout, JSON_COMPACT) != 0 || putchar('\n') == EOF;
+  char *text = must(json_dumps(report, JSON_COMPACT));
+  puts(text);
+  free(text);
   json_decref(report);
-  return flush_answer(failed);
+  return flush_answer();
 }
 
 int report_failure(struct session *session, int status)

@@ -148,14 +148,10 @@ json_t *rows_nodes(const struct session *session, redlock_lock *lock)
 {
   json_t *nodes = must(json_array());
   for (int i = 0; i < redlock_client_node_count(session->client); i++) {
-    json_t *node = must(json_object());
     char *name = node_name(session->client, i), *why = node_answer(lock, i, REDLOCK_ANSWER_WORDS);
     bool is_scanned = redlock_lock_vote(lock, i) == REDLOCK_OK;
-    json_object_set_new(node, "node", json_string(name));
-    json_object_set_new(node, "scanned", json_boolean(is_scanned));
-    if (!is_scanned)
-      json_object_set_new(node, "why", json_string(one_line(why)));
-    json_array_append_new(nodes, node);
+    json_array_append_new(nodes, must(json_pack("{s:o*,s:b,s:o*}", "node", json_string(name), "scanned", is_scanned,
+                                                "why", is_scanned ? NULL : json_string(one_line(why)))));
     free(name);
     free(why);
   }

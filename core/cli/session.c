@@ -226,12 +226,7 @@ int session_operate(struct session *session, int operation, int64_t arg)
 
 int session_inspect(struct session *session, redlock_lock *lock)
 {
-  return session_inspect_within(session, lock, -1);
-}
-
-int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms)
-{
-  return session_operate_within(session, lock, REDLOCK_INSPECT, limit_ms);
+  return session_operate_within(session, lock, REDLOCK_INSPECT, -1);
 }
 
 int session_inspect_all(struct session *session, redlock_lock *const *locks, int count)

@@ -117,18 +117,14 @@ json_t *status_json(const struct session *session, int status, int verdict)
 
 enum family { VERDICT, REMAINING, WAITING, PERMITS, PERMITS_HELD, FAMILIES };
 
-static const char *const heads[FAMILIES] = {
-    "# TYPE redlock_resource_verdict gauge\n"
-    "# HELP redlock_resource_verdict 1 for the verdict of the nodes on the resource.",
-    "# TYPE redlock_resource_remaining_seconds gauge\n"
-    "# HELP redlock_resource_remaining_seconds How much longer a majority keeps the holder's key unless it is "
-    "extended.",
-    "# TYPE redlock_resource_waiting gauge\n"
-    "# HELP redlock_resource_waiting How many stand in the queue for the resource.",
-    "# TYPE redlock_resource_permits gauge\n"
-    "# HELP redlock_resource_permits How many may hold the resource at a time; with --permits only.",
-    "# TYPE redlock_resource_permits_held gauge\n"
-    "# HELP redlock_resource_permits_held How many permits are held; with --permits only.",
+static const struct {
+  const char *name, *help;
+} families[FAMILIES] = {
+    {"verdict", "1 for the verdict of the nodes on the resource."},
+    {"remaining_seconds", "How much longer a majority keeps the holder's key unless it is extended."},
+    {"waiting", "How many stand in the queue for the resource."},
+    {"permits", "How many may hold the resource at a time; with --permits only."},
+    {"permits_held", "How many permits are held; with --permits only."},
 };
 
 /* The samples of a family stand together, whatever the number of resources. */
@@ -155,10 +151,9 @@ static void put_label(FILE *out, const char *text)
 /* The beginning of a sample: its name, and the resource as a label. */
 static FILE *sample(const struct session *session, enum family family)
 {
-  static const char *const names[FAMILIES] = {"verdict", "remaining_seconds", "waiting", "permits", "permits_held"};
   if (samples[family].out == NULL)
     samples[family].out = must(open_memstream(&samples[family].text, &samples[family].size));
-  fprintf(samples[family].out, "redlock_resource_%s{resource=", names[family]);
+  fprintf(samples[family].out, "redlock_resource_%s{resource=", families[family].name);
   put_label(samples[family].out, session->args->resource);
   return samples[family].out;
 }
@@ -212,19 +207,19 @@ static void set_waiting(json_t *report, const json_t *row)
     json_object_set(report, "first", json_object_get(row, "first"));
 }
 
-static bool print_waiting(const json_t *row)
+static void print_waiting(const json_t *row)
 {
   const json_t *first = json_object_get(row, "first");
   if (number_in(row, "waiting") == 0)
-    return true;
-  char *name = json_is_object(first) ? client_words(first) : NULL;
-  char *since = duration_words(number_in(first, "waited_ms"));
-  bool is_printed =
-      printf("waiting: %lld%s%s%s%s\n", (long long)number_in(row, "waiting"), name != NULL ? ", first " : "",
-             name != NULL ? name : "", name != NULL ? " for " : "", name != NULL ? since : "") >= 0;
-  free(since);
-  free(name);
-  return is_printed;
+    return;
+  printf("waiting: %lld", (long long)number_in(row, "waiting"));
+  if (json_is_object(first)) {
+    char *name = client_words(first), *since = duration_words(number_in(first, "waited_ms"));
+    printf(", first %s for %s", name, since);
+    free(since);
+    free(name);
+  }
+  putchar('\n');
 }
 
 static void put_waiting(const struct session *session, const json_t *row)
@@ -235,14 +230,15 @@ static void put_waiting(const struct session *session, const json_t *row)
 
 static int print_samples(void)
 {
-  bool failed = false;
   for (int i = 0; i < FAMILIES; i++) {
     if (samples[i].out == NULL)
       continue;
-    failed = fclose(samples[i].out) != 0 || printf("%s\n%s", heads[i], samples[i].text) < 0 || failed;
+    fclose(samples[i].out);
+    printf("# TYPE redlock_resource_%s gauge\n# HELP redlock_resource_%s %s\n%s", families[i].name, families[i].name,
+           families[i].help, samples[i].text);
     free(samples[i].text);
   }
-  return flush_answer(failed);
+  return flush_answer();
 }
 
 static int print_status(const struct session *session, int status, const json_t *row)
@@ -260,10 +256,10 @@ static int print_status(const struct session *session, int status, const json_t 
   }
   print_table(session);
   char *words = verdict_words(session, verdict);
-  bool failed = printf("%s: %s\n", verdict_name(verdict), words) < 0;
-  failed = !print_waiting(row) || failed;
+  printf("%s: %s\n", verdict_name(verdict), words);
+  print_waiting(row);
   free(words);
-  return flush_answer(failed);
+  return flush_answer();
 }
 
 static int quiet_code(int verdict)
@@ -334,10 +330,10 @@ static int print_slots(const struct slots *slots, int status, const json_t *row)
   }
   say_other_number(slots);
   char *words = slots_words(slots);
-  bool failed = printf("%s: %s\n", verdict_name(slots_verdict(slots)), words) < 0;
-  failed = !print_waiting(row) || failed;
+  printf("%s: %s\n", verdict_name(slots_verdict(slots)), words);
+  print_waiting(row);
   free(words);
-  return flush_answer(failed);
+  return flush_answer();
 }
 
 static int inspect_slots(struct session *session)

@@ -215,5 +215,5 @@ int print_metrics(redlock_client *client)
       printf("%.*s\n", (int)(end - line), line);
   }
   free(text);
-  return flush_answer(ferror(stdout) != 0);
+  return flush_answer();
 }

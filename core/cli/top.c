@@ -272,7 +272,7 @@ static int show(const struct top *top, const json_t *shown)
   free(text);
   free(nodes);
   free(clock);
-  return flush_answer(ferror(stdout) != 0);
+  return flush_answer();
 }
 
 /* ---- keys ---- */
