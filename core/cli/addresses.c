@@ -148,11 +148,10 @@ bool addresses_differ(const json_t *node)
   return number_in(node, "servers") > 1;
 }
 
-void addresses_print(FILE *out, const json_t *node)
+void addresses_print(const json_t *node)
 {
   if (addresses_differ(node))
-    fprintf(out,
-            "    its name has %lld addresses and leads to %lld servers: two programs may ask different ones\n"
-            "    advice: give each server a name of its own in the list of nodes\n",
-            (long long)number_in(node, "addresses"), (long long)number_in(node, "servers"));
+    printf("    its name has %lld addresses and leads to %lld servers: two programs may ask different ones\n"
+           "    advice: give each server a name of its own in the list of nodes\n",
+           (long long)number_in(node, "addresses"), (long long)number_in(node, "servers"));
 }

@@ -308,12 +308,12 @@ void slots_free(struct slots *slots);
 /* addresses.c: whether a name that has several addresses leads to one server */
 json_t *addresses_examine(struct session *session); /* for each node an object to be added to its own */
 bool addresses_differ(const json_t *node);
-void addresses_print(FILE *out, const json_t *node);
+void addresses_print(const json_t *node);
 
 /* programs.c: which programs use the nodes, as they have told these */
 extern const struct flag programs_flag;
-json_t *programs_examine(struct session *session);      /* json_decref it */
-void programs_print(FILE *out, const json_t *programs); /* who has another list, and with the flag all */
+json_t *programs_examine(struct session *session); /* json_decref it */
+void programs_print(const json_t *programs);       /* who has another list, and with the flag all */
 void programs_say(const json_t *programs, int64_t below_ms, int64_t above_ms); /* those with such a max_ttl_ms */
 
 /* kinds.c: the rights that kinds of lock need beyond those of a plain one */
@@ -321,7 +321,7 @@ extern const struct flag kinds_flag;
 bool kinds_are_given(void);
 json_t *kinds_examine(struct session *session); /* of each node {kind: [commands that are denied]}, or null */
 bool kinds_lack(const json_t *node);            /* whether it denies any; the object is its "kinds" */
-void kinds_print(FILE *out, const json_t *node);
+void kinds_print(const json_t *node);
 char *kinds_line(const struct session *session); /* the ACL; free it */
 void kinds_print_rights(void);                   /* for people: `redlock help acl` */
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { LONG_ADVICE = 90, WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
@@ -217,7 +216,6 @@ static int width_of(const struct column *column, const json_t *nodes)
 }
 
 struct table {
-  FILE *out;
   bool has_details, has_colours;
   int64_t max_ttl_ms; /* of this client */
   int widths[COLUMNS];
@@ -243,9 +241,9 @@ static void print_cell(const struct table *table, int column, const char *words)
   const char *colour = colour_of(table, words);
   if (columns[column].traits & DETAIL && !table->has_details)
     return;
-  fprintf(table->out, "%s%s", column > 0 ? "  " : "", colour != NULL ? colour : "");
-  fprintf(table->out, columns[column].traits & NUMBER ? "%*s" : "%-*s", table->widths[column], words);
-  fputs(colour != NULL ? PLAIN : "", table->out);
+  printf("%s%s", column > 0 ? "  " : "", colour != NULL ? colour : "");
+  printf(columns[column].traits & NUMBER ? "%*s" : "%-*s", table->widths[column], words);
+  fputs(colour != NULL ? PLAIN : "", stdout);
 }
 
 /* A node that was away when the number was changed. */
@@ -255,66 +253,55 @@ static void print_other_number(const struct table *table, const json_t *node)
   if (number_ms == 0 || number_ms == table->max_ttl_ms || *text_in(node, "why") != '\0')
     return;
   char *theirs = duration_text(number_ms), *ours = duration_text(table->max_ttl_ms);
-  fprintf(table->out,
-          "    it allows leases of %s, and max_ttl_ms is %s here\n"
-          "    advice: run `redlock bootstrap --replace` when all programs have max_ttl_ms = %lld\n",
-          theirs, ours, (long long)table->max_ttl_ms);
+  printf("    it allows leases of %s, and max_ttl_ms is %s here\n"
+         "    advice: run `redlock bootstrap --replace` when all programs have max_ttl_ms = %lld\n",
+         theirs, ours, (long long)table->max_ttl_ms);
   free(theirs);
   free(ours);
 }
 
 /* A failover there and back would look as if nothing had happened. */
-static void print_missing_history(FILE *out, const json_t *node)
+static void print_missing_history(const json_t *node)
 {
   if (json_is_false(json_object_get(node, "marker_history")))
     fputs("    its marker is of an earlier version, and does not name the server's master_replid2\n"
           "    advice: run `redlock bootstrap --replace`, which adds it\n",
-          out);
+          stdout);
 }
 
 static void print_node(const struct table *table, const json_t *node)
 {
-  FILE *out = table->out;
   for (int i = 0; i < COLUMNS; i++) {
     char *words = words_of(&columns[i], node);
     print_cell(table, i, words);
     free(words);
   }
-  fputc('\n', out);
+  putchar('\n');
   if (*text_in(node, "why") != '\0')
-    fprintf(out, "    %s\n", text_of(node, "why"));
+    printf("    %s\n", text_of(node, "why"));
   if (*text_in(node, "advice") != '\0')
-    fprintf(out, "    advice: %s\n", text_of(node, "advice"));
+    printf("    advice: %s\n", text_of(node, "advice"));
   if (strlen(text_of(node, "advice")) > LONG_ADVICE)
-    fprintf(out, "    `redlock help %s` says more\n", text_of(node, "reason"));
+    printf("    `redlock help %s` says more\n", text_of(node, "reason"));
   print_other_number(table, node);
-  print_missing_history(out, node);
-  addresses_print(out, node);
-  kinds_print(out, node);
+  print_missing_history(node);
+  addresses_print(node);
+  kinds_print(node);
 }
 
-/* Of the user's rights, if they were asked for or some are missing. */
-static void print_line(FILE *out, const json_t *report)
-{
-  const char *line = text_in(report, "acl");
-  if (line != NULL)
-    fprintf(out, "ACL: %s\n", line);
-}
-
-static void print_verdict(FILE *out, const json_t *report, int nodes)
+static void print_verdict(const json_t *report, int nodes)
 {
   int voting = (int)number_in(report, "voting"), quorum = (int)number_in(report, "quorum");
   if (nodes == 1)
-    fprintf(out, voting == 1 ? "the node may vote\n" : "the node may not vote: no lock is granted\n");
+    printf(voting == 1 ? "the node may vote\n" : "the node may not vote: no lock is granted\n");
   else if (voting == nodes)
-    fprintf(out, "all %d nodes may vote\n", nodes);
+    printf("all %d nodes may vote\n", nodes);
   else if (voting > quorum)
-    fprintf(out, "%d of %d nodes may vote and %d are needed: %d more may fail\n", voting, nodes, quorum,
-            voting - quorum);
+    printf("%d of %d nodes may vote and %d are needed: %d more may fail\n", voting, nodes, quorum, voting - quorum);
   else if (voting == quorum)
-    fprintf(out, "%d of %d nodes may vote and %d are needed: no further node may fail\n", voting, nodes, quorum);
+    printf("%d of %d nodes may vote and %d are needed: no further node may fail\n", voting, nodes, quorum);
   else
-    fprintf(out, "%d of %d nodes may vote and %d are needed: no lock is granted\n", voting, nodes, quorum);
+    printf("%d of %d nodes may vote and %d are needed: no lock is granted\n", voting, nodes, quorum);
 }
 
 /* https://no-color.org */
@@ -324,72 +311,37 @@ static bool wants_colours(void)
   return isatty(STDOUT_FILENO) && (none == NULL || *none == '\0') && terminal != NULL && strcmp(terminal, "dumb") != 0;
 }
 
-/* The whole of it as a text; free it. */
-static char *table_of(const json_t *report, const struct args *args)
+static void print_table(const json_t *report, const struct args *args)
 {
   const json_t *nodes = json_object_get(report, "nodes");
-  size_t i, size;
+  size_t i;
   json_t *node;
-  char *text = NULL;
-  struct table table = {
-      .out = must(open_memstream(&text, &size)), .has_details = args->verbose, .has_colours = wants_colours()};
-  table.max_ttl_ms = number_in(json_object_get(report, "options"), "max_ttl_ms");
+  struct table table = {.has_details = args->verbose,
+                        .has_colours = wants_colours(),
+                        .max_ttl_ms = number_in(json_object_get(report, "options"), "max_ttl_ms")};
   for (i = 0; i < COLUMNS; i++) {
     table.widths[i] = width_of(&columns[i], nodes);
     print_cell(&table, (int)i, columns[i].head);
   }
-  fputc('\n', table.out);
+  putchar('\n');
   json_array_foreach(nodes, i, node)
     print_node(&table, node);
-  print_line(table.out, report);
-  programs_print(table.out, json_object_get(report, "programs"));
-  print_verdict(table.out, report, (int)json_array_size(nodes));
-  return fclose(table.out) == 0 ? must(text) : must(NULL);
+  if (*text_in(report, "acl") != '\0')
+    printf("ACL: %s\n", text_in(report, "acl"));
+  programs_print(json_object_get(report, "programs"));
+  print_verdict(report, (int)json_array_size(nodes));
 }
 
-/* Characters that are shown: colours are not. */
-static int length_of(const char *line, int size)
+/* On a terminal each table takes the place of the last one; a file of many says when each was made. */
+static void begin_table(bool is_first)
 {
-  int length = 0;
-  for (int i = 0; i < size; i++) {
-    if (line[i] == '\033')
-      i += (int)strcspn(line + i, "m");
-    else
-      length++;
-  }
-  return length;
-}
-
-/* The rows of a terminal that the text takes; lines that are longer than the terminal is wide take several. */
-static int rows_of(const char *text, int width)
-{
-  int rows = 0;
-  while (*text != '\0') {
-    int size = (int)strcspn(text, "\n"), length = length_of(text, size);
-    rows += length > width && width > 0 ? (length + width - 1) / width : 1;
-    text += size + 1;
-  }
-  return rows;
-}
-
-/* A file of many tables says when each was made. */
-static void print_time(const char *last)
-{
-  char *now = time_words("%Y-%m-%d %H:%M:%S", time(NULL));
-  printf("%s%s\n", last != NULL ? "\n" : "", now);
-  free(now);
-}
-
-/* Moves to where the last table began, if that is still on the screen; else to its top. */
-static void go_back(const char *last)
-{
-  struct winsize size = {0};
-  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-  int rows = rows_of(last, size.ws_col);
-  if (size.ws_row == 0 || rows < size.ws_row)
-    printf("\033[%dA\033[J", rows);
-  else
+  if (isatty(STDOUT_FILENO)) {
     fputs("\033[H\033[J", stdout);
+    return;
+  }
+  char *now = time_words("%Y-%m-%d %H:%M:%S", time(NULL));
+  printf("%s%s\n", is_first ? "" : "\n", now);
+  free(now);
 }
 
 /* 0 only if all may vote. */
@@ -408,20 +360,15 @@ static int verdict(const json_t *report)
   return code;
 }
 
-/* last is the table that was printed before, or NULL. */
-static int print(const struct session *session, const json_t *report, char **last)
+static int print(const struct session *session, json_t *report, bool is_first)
 {
   if (session->args->metrics)
     return print_metrics(session->client);
   if (session->args->json)
-    return print_json(json_incref((json_t *)report));
-  if (*last != NULL && isatty(STDOUT_FILENO))
-    go_back(*last);
-  else if (watches && !isatty(STDOUT_FILENO))
-    print_time(*last);
-  free(*last);
-  *last = table_of(report, session->args);
-  fputs(*last, stdout);
+    return print_json(json_incref(report));
+  if (watches)
+    begin_table(is_first);
+  print_table(report, session->args);
   return flush_answer();
 }
 
@@ -431,10 +378,10 @@ static int doctor(struct session *session)
   int code = 0, failed = 0;
   int64_t probed_ms = -PROBE_EVERY_MS;
   json_t *kinds = NULL, *addresses = NULL, *programs = NULL;
-  char *last = NULL;
   do {
     int64_t begun_ms = redlock_now_ms();
-    bool is_due = begun_ms >= probed_ms + PROBE_EVERY_MS, writes = is_due && !writes_nothing;
+    bool is_first = programs == NULL, is_due = begun_ms >= probed_ms + PROBE_EVERY_MS,
+         writes = is_due && !writes_nothing;
     probed_ms = is_due ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
     if (report == NULL)
@@ -452,7 +399,7 @@ static int doctor(struct session *session)
     }
     json_object_set(report, "programs", programs);
     code = session->args->metrics ? 0 : verdict(report); /* metrics say themselves what they have found */
-    failed = print(session, report, &last);
+    failed = print(session, report, is_first);
     json_decref(report);
     if (watches && !failed)
       session_pause(session, begun_ms + WATCH_MS);
@@ -460,7 +407,6 @@ static int doctor(struct session *session)
   json_decref(addresses);
   json_decref(kinds);
   json_decref(programs);
-  free(last);
   return failed ? failed : code;
 }
 

@@ -148,7 +148,7 @@ bool kinds_lack(const json_t *node)
   return false;
 }
 
-void kinds_print(FILE *out, const json_t *node)
+void kinds_print(const json_t *node)
 {
   const char *name;
   json_t *denied, *command;
@@ -156,13 +156,13 @@ void kinds_print(FILE *out, const json_t *node)
   json_object_foreach(json_object_get(node, "kinds"), name, denied) {
     if (json_array_size(denied) == 0)
       continue;
-    fprintf(out, "    %s: the user may not run", name);
+    printf("    %s: the user may not run", name);
     json_array_foreach(denied, i, command)
-      fprintf(out, "%s %s", i > 0 ? "," : "", json_string_value(command));
-    fputs("\n    advice: add", out);
+      printf("%s %s", i > 0 ? "," : "", json_string_value(command));
+    fputs("\n    advice: add", stdout);
     json_array_foreach(denied, i, command)
-      fprintf(out, " +%s", json_string_value(command));
-    fputs(" to the ACL of the user\n", out);
+      printf(" +%s", json_string_value(command));
+    fputs(" to the ACL of the user\n", stdout);
   }
 }
 

@@ -39,50 +39,49 @@ static char *seen_words(const json_t *program)
   return seen;
 }
 
-static void print_table(FILE *out, const json_t *programs)
+static void print_table(const json_t *programs)
 {
   json_t *program;
   size_t i;
-  fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  NODES\n", "HOST", "PROGRAM", "VERSION", "MAX TTL", "LAST SEEN");
+  printf("%-16s  %-16s  %-8s  %8s  %15s  NODES\n", "HOST", "PROGRAM", "VERSION", "MAX TTL", "LAST SEEN");
   json_array_foreach(programs, i, program) {
     char *number = duration_text(number_in(program, "max_ttl_ms"));
     char *seen = seen_words(program), *names = names_of(json_object_get(program, "nodes"));
-    fprintf(out, "%-16s  %-16s  %-8s  %8s  %15s  %s\n", text_in(program, "host"), text_in(program, "program"),
-            text_in(program, "version"), number, seen, names);
+    printf("%-16s  %-16s  %-8s  %8s  %15s  %s\n", text_in(program, "host"), text_in(program, "program"),
+           text_in(program, "version"), number, seen, names);
     free(names);
     free(seen);
     free(number);
   }
 }
 
-static void print_difference(FILE *out, const json_t *program)
+static void print_difference(const json_t *program)
 {
   const json_t *differs = json_object_get(program, "differs");
   char *has = names_of(json_object_get(differs, "has")), *lacks = names_of(json_object_get(differs, "lacks"));
   char *seen = seen_words(program);
-  fprintf(out, "%s on %s (seen %s) has another list of nodes: ", text_in(program, "program"), text_in(program, "host"),
-          seen);
-  fprintf(out, "%s%s%s%s%s\n", *has != '\0' ? "with " : "", has, *has != '\0' && *lacks != '\0' ? ", " : "",
-          *lacks != '\0' ? "without " : "", lacks);
+  printf("%s on %s (seen %s) has another list of nodes: ", text_in(program, "program"), text_in(program, "host"), seen);
+  printf("%s%s%s%s%s\n", *has != '\0' ? "with " : "", has, *has != '\0' && *lacks != '\0' ? ", " : "",
+         *lacks != '\0' ? "without " : "", lacks);
   free(seen);
   free(has);
   free(lacks);
 }
 
-void programs_print(FILE *out, const json_t *programs)
+void programs_print(const json_t *programs)
 {
   int differ = 0;
   json_t *program;
   size_t i;
   if (shows_all)
-    print_table(out, programs);
+    print_table(programs);
   json_array_foreach(programs, i, program)
     if (json_object_get(program, "differs") != NULL && differ++ < SHOWN_MAX)
-      print_difference(out, program);
+      print_difference(program);
   if (differ > SHOWN_MAX)
-    fprintf(out, "%d more programs have another list of nodes; --programs shows all\n", differ - SHOWN_MAX);
+    printf("%d more programs have another list of nodes; --programs shows all\n", differ - SHOWN_MAX);
   if (differ > 0)
-    fputs("    advice: give all programs the same list; until then two of them may hold a lock at a time\n", out);
+    fputs("    advice: give all programs the same list; until then two of them may hold a lock at a time\n", stdout);
 }
 
 void programs_say(const json_t *programs, int64_t below_ms, int64_t above_ms)
