@@ -54,6 +54,11 @@ static char *decode(struct part p, int *bad)
   return out;
 }
 
+static struct part skip(struct part p, size_t n)
+{
+  return (struct part){p.at + n, p.size - n};
+}
+
 /* The part before the first c, which is taken off rest together with c; found says whether there was one. */
 static struct part split(struct part *rest, char c, int *found)
 {
@@ -207,18 +212,12 @@ static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
   int found;
   struct part host;
   if (p.size && p.at[0] == '[') {
-    p.at++;
-    p.size--;
+    p = skip(p, 1);
     host = split(&p, ']', &found);
     if (!found || host.size == 0 || (p.size && p.at[0] != ':'))
       return refuse(why, "the address in brackets is not complete");
-    if (p.size) {
-      p.at++;
-      p.size--;
-      found = 1;
-    } else {
-      found = 0;
-    }
+    found = p.size > 0;
+    p = skip(p, (size_t)found);
   } else {
     host = split(&p, ':', &found);
     if (!found)
@@ -260,7 +259,6 @@ static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *wh
 {
   int found, status;
   struct part query = rest, path;
-  url->is_unix = 1;
   path = split(&query, '?', &found);
   if (found)
     rest = path;
@@ -273,12 +271,6 @@ static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *wh
   if (status == REDLOCK_OK && strlen(url->host) > 107)
     return refuse(why, "the path of a unix socket has more than 107 bytes");
   return status == REDLOCK_OK && found ? parse_query(url, query, why) : status;
-}
-
-static int parse_tls(struct rlk_url *url, struct part rest, struct rlk_text *why)
-{
-  url->is_tls = 1;
-  return parse_network(url, rest, why);
 }
 
 static int make_name(struct rlk_url *url)
@@ -302,25 +294,18 @@ static int starts(struct part p, const char *with)
   return p.size >= strlen(with) && strncasecmp(p.at, with, strlen(with)) == 0;
 }
 
-static struct part skip(struct part p, size_t n)
-{
-  return (struct part){p.at + n, p.size - n};
-}
-
 static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   int status;
-  const char *text = p.at;
-  size_t size = p.size;
-  for (size_t i = 0; i < size; i++)
-    if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f)
+  for (size_t i = 0; i < p.size; i++)
+    if ((unsigned char)p.at[i] <= 0x20 || p.at[i] == 0x7f)
       return refuse(why, "a URL has a space or a control character");
-  if (starts(p, "redis://"))
-    status = parse_network(url, skip(p, 8), why);
-  else if (starts(p, "unix://"))
+  url->is_unix = starts(p, "unix://");
+  url->is_tls = starts(p, "rediss://");
+  if (url->is_unix)
     status = parse_unix(url, skip(p, 7), why);
-  else if (starts(p, "rediss://"))
-    status = parse_tls(url, skip(p, 9), why);
+  else if (url->is_tls || starts(p, "redis://"))
+    status = parse_network(url, skip(p, url->is_tls ? 9 : 8), why);
   else
     status = refuse(why, "a URL must start with redis://, rediss:// or unix://");
   if (url->database == NOT_GIVEN)
