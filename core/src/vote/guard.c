@@ -51,19 +51,6 @@ static void note_nonce(struct rlk_voter *v)
   memcpy(v->nonces[0], v->mark.nonce, sizeof v->nonces[0]);
 }
 
-/* What its number means to this client, and how long leases there may be. */
-static enum rlk_finding find_number(struct rlk_node *n)
-{
-  struct rlk_marker *m = &n->voter->mark;
-  int64_t max_ttl_ms = RLK_INT(&n->net->options, MAX_TTL_MS);
-  if (RLK_MUTANT(NUMBER_IGNORED))
-    m->max_ttl_ms = max_ttl_ms;
-  n->voter->ttl_limit_ms = m->max_ttl_ms > max_ttl_ms ? 0 : m->max_ttl_ms;
-  if (m->max_ttl_ms > max_ttl_ms)
-    return RLK_FOUND_LARGER;
-  return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
-}
-
 static struct rlk_sight sight_of(const struct rlk_line *l)
 {
   return (struct rlk_sight){l->marker, l->run_id, l->replid2, l->node->url.database, l->time.server_us / 1000};
@@ -78,8 +65,7 @@ static enum rlk_finding find(const struct rlk_line *l, const struct rlk_sight *s
     v->mark = (struct rlk_marker){.nodes = 0};
     return RLK_FOUND_NONE;
   }
-  return finding == RLK_FOUND_OURS || finding == RLK_FOUND_SMALLER || finding == RLK_FOUND_LARGER ? find_number(l->node)
-                                                                                                  : finding;
+  return finding;
 }
 
 enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
@@ -110,6 +96,10 @@ static void set_finding(struct rlk_node *n, enum rlk_finding finding)
   enum rlk_finding before = n->voter->finding;
   struct rlk_reason why;
   n->voter->finding = finding;
+  if (finding == RLK_FOUND_LARGER) /* no lease begins there */
+    n->voter->ttl_limit_ms = 0;
+  else if (finding == RLK_FOUND_OURS || finding == RLK_FOUND_SMALLER)
+    n->voter->ttl_limit_ms = n->voter->mark.max_ttl_ms;
   if (finding == RLK_FOUND_LARGER && before != RLK_FOUND_LARGER && rlk_guard_finding(n, &why))
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why.words);
 }
@@ -279,7 +269,7 @@ static void take_change(struct rlk_node *n, const char *text, const struct rlk_m
   if (m->since_ms != n->voter->mark.since_ms)
     forget_changes(n->voter); /* no lock is live: whatever this process has seen is over */
   n->voter->mark = *m;
-  set_finding(n, find_number(n));
+  set_finding(n, rlk_find_number(&n->voter->mark, RLK_INT(&n->net->options, MAX_TTL_MS)));
   memcpy(n->voter->marker, text, strlen(text) + 1);
   rlk_guard_quarantine(n, now);
 }

@@ -24,6 +24,15 @@ static int is_of_this_server(const struct rlk_sight *sight, const struct rlk_mar
   return m->since_ms <= sight->clock_ms + FUTURE_MS || RLK_MUTANT(FUTURE_MARKER);
 }
 
+enum rlk_finding rlk_find_number(struct rlk_marker *m, int64_t max_ttl_ms)
+{
+  if (RLK_MUTANT(NUMBER_IGNORED))
+    m->max_ttl_ms = max_ttl_ms;
+  if (m->max_ttl_ms > max_ttl_ms)
+    return RLK_FOUND_LARGER;
+  return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
+}
+
 enum rlk_finding rlk_find(const struct rlk_sight *sight, const struct rlk_common *common, struct rlk_marker *m)
 {
   int is_read = rlk_marker_read(sight->marker, m);
@@ -38,11 +47,7 @@ enum rlk_finding rlk_find(const struct rlk_sight *sight, const struct rlk_common
     return RLK_FOUND_OTHER_NODES;
   if (strcmp(m->cluster, common->cluster) != 0)
     return RLK_FOUND_OTHER_CLUSTER;
-  if (RLK_MUTANT(NUMBER_IGNORED))
-    m->max_ttl_ms = common->max_ttl_ms;
-  if (m->max_ttl_ms > common->max_ttl_ms)
-    return RLK_FOUND_LARGER;
-  return m->max_ttl_ms < common->max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
+  return rlk_find_number(m, common->max_ttl_ms);
 }
 
 static int found(enum rlk_finding finding, int64_t left_ms)

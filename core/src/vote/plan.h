@@ -61,6 +61,8 @@ static inline struct rlk_common rlk_plan_common(const struct rlk_net *net)
                              RLK_FLOAT(&net->options, DRIFT_FACTOR)};
 }
 
+/* What the number of a marker means to a client with that max_ttl_ms. */
+enum rlk_finding rlk_find_number(struct rlk_marker *marker, int64_t max_ttl_ms);
 enum rlk_finding rlk_find(const struct rlk_sight *sight, const struct rlk_common *common, struct rlk_marker *marker);
 /* Sets found, words (unless these are the node's own), mark and left_ms. */
 void rlk_plan_look(struct rlk_planned *node, const struct rlk_sight *sight, const struct rlk_common *common, int mode);
