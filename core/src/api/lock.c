@@ -19,13 +19,13 @@
 
 /* Whether the key, or the resource alone, is among the library's own: behind another prefix it may be another program's
  * fencing number or queue. */
-static int is_reserved(const struct rlk_key *key, const char *prefix)
+static int is_reserved(const char *prefix, const char *resource, size_t size)
 {
   static const char own[] = "libredlock:";
-  size_t own_size = sizeof own - 1, prefix_size = strlen(prefix);
-  const char *resource = rlk_key_resource(key);
-  return (key->resource_size >= own_size && memcmp(resource, own, own_size) == 0) ||
-         (prefix_size + key->resource_size >= own_size && memcmp(resource - prefix_size, own, own_size) == 0);
+  size_t own_size = sizeof own - 1, prefix_size = strnlen(prefix, own_size);
+  return (size >= own_size && memcmp(resource, own, own_size) == 0) ||
+         (prefix_size + size >= own_size && memcmp(prefix, own, prefix_size) == 0 &&
+          memcmp(resource, own + prefix_size, own_size - prefix_size) == 0);
 }
 
 static void check_new(redlock_lock *lock, const void *resource, size_t size)
@@ -74,7 +74,7 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   lock->key = rlk_key_new(prefix, size ? resource : "", size);
   if (lock->node_answers && lock->wait && lock->key && reserve_timers(&c->engine, 1) == 0) {
     memset(lock->node_answers, 0, nodes * sizeof *lock->node_answers);
-    lock->is_reserved = is_reserved(lock->key, prefix);
+    lock->is_reserved = is_reserved(prefix, rlk_key_resource(lock->key), size);
     return lock;
   }
   rlk_key_drop(lock->key);
@@ -147,21 +147,16 @@ static int may_add(redlock_lock *lock, const void *resource, size_t size, struct
 static int add_resource(redlock_lock *lock, const void *resource, size_t size, struct rlk_text *why)
 {
   const char *prefix = RLK_STRING(&lock->engine->net, KEY_PREFIX);
-  struct rlk_key *with, *one;
-  int is_own;
+  struct rlk_key *with;
   if (!may_add(lock, resource, size, why))
     return REDLOCK_INVALID;
-  one = rlk_key_new(prefix, resource, size);
-  with = one ? rlk_key_with(lock->key, prefix, resource, size) : NULL;
-  is_own = one && is_reserved(one, prefix);
-  rlk_key_drop(one);
-  if (!with)
-    return REDLOCK_NO_MEMORY;
-  if (is_own) {
-    rlk_key_drop(with);
+  if (is_reserved(prefix, resource, size)) {
     rlk_lock_name_is_reserved(resource, size, why);
     return REDLOCK_INVALID;
   }
+  with = rlk_key_with(lock->key, prefix, resource, size);
+  if (!with)
+    return REDLOCK_NO_MEMORY;
   rlk_key_drop(lock->key);
   lock->key = with;
   rlk_wait_forget_parts(lock->wait); /* it has room for fewer */
