@@ -93,46 +93,25 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
 }
 
 /* The nodes from `node` on that said the same, as bits. */
-static uint64_t group_of(const redlock_lock *lock, int node, const struct rlk_said *said, int64_t now)
+static uint64_t group_of(const struct rlk_said *said, int node, int count)
 {
-  uint64_t group = UINT64_C(1) << node;
-  for (int i = node + 1; i < lock->engine->net.node_count; i++) {
-    struct rlk_said other;
-    rlk_answer_said(lock, i, &other, now);
-    if (strcmp(other.words, said->words) == 0)
-      group |= UINT64_C(1) << i;
-  }
+  uint64_t group = 0;
+  for (int i = node; i < count; i++)
+    group |= (uint64_t)(strcmp(said[i].words, said[node].words) == 0) << i;
   return group;
 }
 
-/* "a:1 4.2 s left, b:2" */
-static void member_words(const redlock_lock *lock, uint64_t group, struct rlk_text *out, int64_t now)
+/* "2 nodes: busy (a:1 4.2 s left, b:2)" */
+static void group_words(const redlock_lock *lock, const struct rlk_said *said, uint64_t group, struct rlk_text *out)
 {
-  const char *comma = "";
-  for (int i = 0; i < lock->engine->net.node_count; i++) {
-    struct rlk_said said;
-    if (!(group >> i & 1))
-      continue;
-    rlk_answer_said(lock, i, &said, now);
-    rlk_text_format(out, "%s%.200s%s%s", comma, lock->engine->net.nodes[i].url.name, said.detail[0] ? " " : "",
-                    said.detail);
-    comma = ", ";
+  const char *gap = "(";
+  rlk_text_format(out, "%d nodes: %s ", __builtin_popcountll(group), said[__builtin_ctzll(group)].words);
+  for (; group; group &= group - 1) {
+    int i = __builtin_ctzll(group);
+    rlk_text_format(out, "%s%.200s%s%s", gap, lock->engine->net.nodes[i].url.name, said[i].detail[0] ? " " : "",
+                    said[i].detail);
+    gap = ", ";
   }
-}
-
-static void group_words(const redlock_lock *lock, int node, uint64_t group, const struct rlk_said *said,
-                        struct rlk_text *out, int64_t now)
-{
-  int count = 0;
-  for (uint64_t left = group; left; left &= left - 1)
-    count++;
-  if (count == 1) {
-    rlk_text_format(out, "%.200s ", lock->engine->net.nodes[node].url.name);
-    rlk_answer_words(lock, node, out, now);
-    return;
-  }
-  rlk_text_format(out, "%d nodes: %s (", count, said->words);
-  member_words(lock, group, out, now);
   rlk_text_add(out, ")");
 }
 
@@ -145,20 +124,25 @@ static int needs_advice(const redlock_lock *lock)
 /* The nodes' replies, equal ones together; then the advice, each once. */
 static void group_and_advise(redlock_lock *lock, struct rlk_text *out, int64_t now)
 {
-  uint64_t told = 0;
+  int count = lock->engine->net.node_count, advices = 0, is_new;
+  struct rlk_said said[RLK_NODES_MAX];
+  uint64_t told = 0, group;
   const char *advice[RLK_NODES_MAX], *what_to_do;
-  int advices = 0, is_new;
-  for (int i = 0; i < lock->engine->net.node_count; i++) {
-    struct rlk_said said;
-    uint64_t group;
+  for (int i = 0; i < count; i++)
+    rlk_answer_said(lock, i, &said[i], now);
+  for (int i = 0; i < count; i++) {
     if (told >> i & 1)
       continue;
-    rlk_answer_said(lock, i, &said, now);
-    group = group_of(lock, i, &said, now);
+    group = group_of(said, i, count);
     rlk_text_add(out, told ? "; " : ": ");
-    group_words(lock, i, group, &said, out, now);
+    if (group & (group - 1)) {
+      group_words(lock, said, group, out);
+    } else {
+      rlk_text_format(out, "%.200s ", lock->engine->net.nodes[i].url.name);
+      rlk_answer_words(lock, i, out, now);
+    }
     told |= group;
-    what_to_do = rlk_advice(&lock->engine->net, said.why, now);
+    what_to_do = rlk_advice(&lock->engine->net, said[i].why, now);
     is_new = *what_to_do != 0;
     for (int k = 0; k < advices; k++)
       is_new &= strcmp(advice[k], what_to_do) != 0;
