@@ -32,6 +32,7 @@ struct stack_st_X509;
   X(int, SSL_CTX_use_PrivateKey_file, (SSL_CTX *, const char *, int))                                                  \
   X(int, SSL_CTX_check_private_key, (const SSL_CTX *))                                                                 \
   X(void, SSL_CTX_set_default_passwd_cb, (SSL_CTX *, int (*)(char *, int, int, void *)))                               \
+  X(void, SSL_CTX_set_default_passwd_cb_userdata, (SSL_CTX *, void *))                                                 \
   X(void, SSL_CTX_set_verify, (SSL_CTX *, int, int (*)(int, X509_STORE_CTX *)))                                        \
   X(void, SSL_CTX_sess_set_new_cb, (SSL_CTX *, int (*)(SSL *, SSL_SESSION *)))                                         \
   X(SSL *, SSL_new, (SSL_CTX *))                                                                                       \
@@ -86,7 +87,6 @@ struct stack_st_X509;
   X(TLSEXT_NAMETYPE_host_name, 0)                                                                                      \
   X(SSL_MODE_ENABLE_PARTIAL_WRITE, 1)                                                                                  \
   X(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, 2)                                                                            \
-  X(SSL_MODE_RELEASE_BUFFERS, 16)                                                                                      \
   X(SSL_SESS_CACHE_CLIENT, 1)                                                                                          \
   X(SSL_SESS_CACHE_NO_INTERNAL, 0x300)                                                                                 \
   X(SSL_SENT_SHUTDOWN, 1)                                                                                              \

@@ -45,6 +45,7 @@ struct rlk_tls {
   struct rlk_tls_settings settings;
   struct stamp stamps[FILES]; /* as of the last reading, whatever came of it */
   unsigned era;               /* counts the readings whose result is in use */
+  int is_locked;              /* a file of the last reading has a passphrase */
 };
 
 /* Of a link: OpenSSL reads its socket; its output is kept until the socket takes it. */
@@ -205,46 +206,38 @@ static int check_folder(const char *path, struct rlk_text *why)
                : refuse(why, "tls_ca_path", path, "no certificate there has a name that `openssl rehash` gives");
 }
 
+/* Authorities in a file or in a folder; the other one is NULL. */
+static int trust_in(struct rlk_tls *t, const char *file, const char *folder, struct rlk_text *why)
+{
+  const char *option = file ? "tls_ca_file" : "tls_ca_path";
+  int status = file ? check_file(option, file, why) : check_folder(folder, why);
+  if (status == REDLOCK_OK && t->f->SSL_CTX_load_verify_locations(t->ctx, file, folder) != 1)
+    status = refuse_openssl(t, why, option, file ? file : folder);
+  return status;
+}
+
 static int trust(struct rlk_tls *t, struct rlk_text *why)
 {
   const struct rlk_tls_settings *s = &t->settings;
   int status = REDLOCK_OK;
   t->f->SSL_CTX_set_verify(t->ctx, s->is_verified ? RLK_SSL_VERIFY_PEER : 0, NULL);
-  if (is_set(s->ca_file)) {
-    status = check_file("tls_ca_file", s->ca_file, why);
-    if (status == REDLOCK_OK && t->f->SSL_CTX_load_verify_locations(t->ctx, s->ca_file, NULL) != 1)
-      status = refuse_openssl(t, why, "tls_ca_file", s->ca_file);
-  }
-  if (status == REDLOCK_OK && is_set(s->ca_path)) {
-    status = check_folder(s->ca_path, why);
-    if (status == REDLOCK_OK && t->f->SSL_CTX_load_verify_locations(t->ctx, NULL, s->ca_path) != 1)
-      status = refuse_openssl(t, why, "tls_ca_path", s->ca_path);
-  }
+  if (is_set(s->ca_file))
+    status = trust_in(t, s->ca_file, NULL, why);
+  if (status == REDLOCK_OK && is_set(s->ca_path))
+    status = trust_in(t, NULL, s->ca_path, why);
   if (!is_set(s->ca_file) && !is_set(s->ca_path))
     t->f->SSL_CTX_set_default_verify_paths(t->ctx);
   return status;
 }
 
 /* There is no user to ask for one. */
-static int no_passphrase(char *out, int size, int is_writing, void *context)
+static int no_passphrase(char *out, int size, int is_writing, void *was_wanted)
 {
   (void)out;
   (void)size;
   (void)is_writing;
-  (void)context;
+  *(int *)was_wanted = 1;
   return 0;
-}
-
-static int is_encrypted(const char *path)
-{
-  char line[128];
-  int found = 0;
-  FILE *file = fopen(path, "re");
-  while (file && !found && fgets(line, sizeof line, file))
-    found = strstr(line, "ENCRYPTED") != NULL;
-  if (file)
-    fclose(file);
-  return found;
 }
 
 static int show(struct rlk_tls *t, struct rlk_text *why)
@@ -264,13 +257,12 @@ static int show(struct rlk_tls *t, struct rlk_text *why)
     return status;
   if (t->f->SSL_CTX_use_certificate_chain_file(t->ctx, s->cert_file) != 1)
     return refuse_openssl(t, why, "tls_cert_file", s->cert_file);
-  if (is_encrypted(s->key_file))
-    return refuse(why, "tls_key_file", s->key_file, "keys with a passphrase are not supported");
   t->f->ERR_clear_error();
-  if (t->f->SSL_CTX_use_PrivateKey_file(t->ctx, s->key_file, RLK_SSL_FILETYPE_PEM) != 1 ||
-      t->f->SSL_CTX_check_private_key(t->ctx) != 1)
-    return refuse_openssl(t, why, "tls_key_file", s->key_file);
-  return REDLOCK_OK;
+  if (t->f->SSL_CTX_use_PrivateKey_file(t->ctx, s->key_file, RLK_SSL_FILETYPE_PEM) == 1 &&
+      t->f->SSL_CTX_check_private_key(t->ctx) == 1)
+    return REDLOCK_OK;
+  return t->is_locked ? refuse(why, "tls_key_file", s->key_file, "keys with a passphrase are not supported")
+                      : refuse_openssl(t, why, "tls_key_file", s->key_file);
 }
 
 static int make_method(struct rlk_tls *t)
@@ -297,6 +289,7 @@ static int make_context(struct rlk_tls *t)
   f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_SET_SESS_CACHE_MODE, CACHE, NULL);
   f->SSL_CTX_sess_set_new_cb(t->ctx, keep_session);
   f->SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
+  f->SSL_CTX_set_default_passwd_cb_userdata(t->ctx, &t->is_locked);
   return REDLOCK_OK;
 }
 
@@ -321,6 +314,7 @@ static int read_files(struct rlk_tls *t, struct rlk_text *why)
 {
   SSL_CTX *before = t->ctx, *unwanted;
   int status;
+  t->is_locked = 0;
   t->f->ERR_clear_error();
   status = make_context(t);
   if (status == REDLOCK_OK)
