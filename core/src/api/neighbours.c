@@ -7,13 +7,8 @@
 
 enum { NONCE_SIZE = 16, HOUR_S = 3600 };
 
-struct word {
-  const char *at;
-  size_t size;
-};
-
 struct server {
-  struct word nonce, name;
+  struct rlk_field nonce, name;
 };
 
 struct servers {
@@ -21,19 +16,24 @@ struct servers {
   struct server at[RLK_NODES_MAX];
 };
 
-/* A field of libredlock:c:programs and its value. */
+/* A field of libredlock:c:programs, whose first word is its digest, and its value. */
 struct program {
-  struct word digest, host, name, version;
+  struct rlk_field field, host, name, version;
   int64_t pid, max_ttl_ms, ago_s;
   struct servers servers;
+};
+
+struct programs {
+  struct program *all;
+  size_t count;
 };
 
 /* ---- reading ---- */
 
 /* Takes a word off the text; its size is 0 if there is none. */
-static struct word take(struct rlk_field *text)
+static struct rlk_field take(struct rlk_field *text)
 {
-  struct word word = {text->bytes, 0};
+  struct rlk_field word = {text->bytes, 0};
   while (word.size < text->size && text->bytes[word.size] != ' ')
     word.size++;
   size_t used = word.size < text->size ? word.size + 1 : word.size;
@@ -42,46 +42,40 @@ static struct word take(struct rlk_field *text)
   return word;
 }
 
-static int is(struct word word, const char *text)
+static int is_same(struct rlk_field a, struct rlk_field b)
 {
-  return word.size == strlen(text) && memcmp(word.at, text, word.size) == 0;
+  return a.size == b.size && memcmp(a.bytes, b.bytes, a.size) == 0;
 }
 
-static int is_same(struct word a, struct word b)
+static struct rlk_field field_of(const char *text)
 {
-  return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
+  return (struct rlk_field){text, strlen(text)};
 }
 
-static size_t span(struct word word, const char *allowed)
+/* It consists of these; a NUL ends all that a node has told. */
+static int has_only(struct rlk_field word, const char *allowed)
 {
-  size_t size = 0;
-  while (size < word.size && word.at[size] && strchr(allowed, word.at[size]))
-    size++;
-  return size;
+  return word.size && strspn(word.bytes, allowed) >= word.size;
 }
 
 /* -1: it is no number. */
-static int64_t number(struct word word)
+static int64_t number(struct rlk_field word)
 {
-  int64_t value = 0;
-  if (!word.size || word.size > 18 || span(word, "0123456789") != word.size)
-    return -1;
-  for (size_t i = 0; i < word.size; i++)
-    value = 10 * value + (word.at[i] - '0');
-  return value;
+  return has_only(word, "0123456789") && word.size <= 18 ? rlk_field_number(&word) : -1;
 }
 
-static int is_nonce(struct word word)
+static int is_reached(const struct server *server)
 {
-  return is(word, "-") || (word.size == NONCE_SIZE && span(word, "0123456789abcdef") == NONCE_SIZE);
+  return !is_same(server->nonce, field_of("-"));
 }
 
 static int read_servers(struct servers *servers, struct rlk_field text)
 {
   for (servers->count = 0; text.size > 0; servers->count++) {
     struct server server = {.nonce = take(&text)};
+    int is_nonce = server.nonce.size == NONCE_SIZE && has_only(server.nonce, "0123456789abcdef");
     server.name = take(&text);
-    if (servers->count == RLK_NODES_MAX || !is_nonce(server.nonce) || !server.name.size)
+    if (servers->count == RLK_NODES_MAX || (!is_nonce && is_reached(&server)) || !server.name.size)
       return 0;
     servers->at[servers->count] = server;
   }
@@ -91,38 +85,22 @@ static int read_servers(struct servers *servers, struct rlk_field text)
 /* 0 if no program has written them within an hour: a node lets old ones go when a new one comes. */
 static int read_program(struct program *p, struct rlk_field field, struct rlk_field value, int64_t now_s)
 {
-  struct word form = take(&value);
+  struct rlk_field form = take(&value);
   int64_t seen_s = number(take(&value));
   p->pid = number(take(&value));
   p->version = take(&value);
   p->max_ttl_ms = number(take(&value));
-  p->digest = take(&field);
+  p->field = field;
+  take(&field);
   p->host = take(&field);
-  p->name = (struct word){field.bytes, field.size};
+  p->name = field;
   p->ago_s = now_s > seen_s ? now_s - seen_s : 0;
-  return is(form, "v1") && p->digest.size && p->host.size && p->name.size && p->version.size && seen_s >= 0 &&
-         p->pid >= 0 && p->max_ttl_ms >= 0 && llabs(now_s - seen_s) <= HOUR_S && read_servers(&p->servers, value);
+  return is_same(form, field_of("v1")) && p->field.bytes[0] != ' ' && p->host.size && p->name.size && p->version.size &&
+         seen_s >= 0 && p->pid >= 0 && p->max_ttl_ms >= 0 && llabs(now_s - seen_s) <= HOUR_S &&
+         read_servers(&p->servers, value);
 }
 
-/* The next field and its value. */
-static int next(struct rlk_field *rest, struct rlk_field *field, struct rlk_field *value)
-{
-  return rlk_field_take(rest, field) && rlk_field_take(rest, value);
-}
-
-/* What a node has told, and its time by now in s. */
-static struct rlk_field told_by(const redlock_client *c, int node, int64_t now_ns, int64_t *now_s)
-{
-  const struct rlk_programs *programs = &c->engine.peers[node].programs;
-  struct rlk_field rest = {programs->text, programs->size}, at = {NULL, 0};
-  *now_s = 0;
-  if (rest.size && rlk_field_take(&rest, &at))
-    *now_s = rlk_field_number(&at) + (now_ns - programs->told_ns) / (1000 * RLK_NS_PER_MS);
-  return rest;
-}
-
-/* ---- what several nodes tell of one program: each has seen its own marker at least ---- */
-
+/* Of what several nodes tell of one program: each has seen its own marker at least. */
 static void merge(struct program *known, const struct program *more)
 {
   if (more->ago_s < known->ago_s) {
@@ -130,35 +108,40 @@ static void merge(struct program *known, const struct program *more)
     known->pid = more->pid;
   }
   for (int i = 0; i < known->servers.count && i < more->servers.count; i++)
-    if (is(known->servers.at[i].nonce, "-"))
+    if (!is_reached(&known->servers.at[i]))
       known->servers.at[i].nonce = more->servers.at[i].nonce;
 }
 
-/* Merges what the nodes from that one on tell; 0 if an earlier one has told it. */
-static int gather(const redlock_client *c, int node, struct rlk_field field, struct program *p, int64_t now_ns)
+/* Without memory it is left out. */
+static void add(struct programs *known, const struct program *more)
 {
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    int64_t now_s;
-    struct rlk_field rest = told_by(c, i, now_ns, &now_s), other, value;
-    struct program more;
-    while (i != node && next(&rest, &other, &value)) {
-      if (other.size != field.size || memcmp(other.bytes, field.bytes, field.size) != 0 ||
-          !read_program(&more, other, value, now_s))
-        continue;
-      if (i < node)
-        return 0;
-      merge(p, &more);
+  struct program *all;
+  for (size_t i = 0; i < known->count; i++)
+    if (is_same(known->all[i].field, more->field)) {
+      merge(&known->all[i], more);
+      return;
     }
-  }
-  return 1;
+  all = realloc(known->all, (known->count + 1) * sizeof *all);
+  if (!all)
+    return;
+  all[known->count++] = *more;
+  known->all = all;
+}
+
+static void read_all(struct programs *known, const struct rlk_programs *told, int64_t now_ns)
+{
+  struct rlk_field rest = {told->text, told->size}, field, value;
+  struct program p;
+  int64_t now_s;
+  if (!rlk_field_take(&rest, &field))
+    return;
+  now_s = rlk_field_number(&field) + (now_ns - told->told_ns) / (1000 * RLK_NS_PER_MS);
+  while (rlk_field_take(&rest, &field) && rlk_field_take(&rest, &value))
+    if (read_program(&p, field, value, now_s))
+      add(known, &p);
 }
 
 /* ---- comparing ---- */
-
-static int is_reached(const struct server *server)
-{
-  return !is(server->nonce, "-");
-}
 
 /* The same marker, or the same name: its server may have been replaced, or be down for one of them. */
 static int has(const struct servers *list, const struct server *server)
@@ -188,26 +171,24 @@ static struct servers ours(const redlock_client *c)
   for (int i = 0; i < c->engine.net.node_count; i++) {
     const struct rlk_node *n = &c->engine.net.nodes[i];
     const char *nonce = n->state == RLK_NODE_READY && n->voter->mark.nodes ? n->voter->mark.nonce : "-";
-    list.at[list.count++] = (struct server){{nonce, strlen(nonce)}, {n->url.name, strlen(n->url.name)}};
+    list.at[list.count++] = (struct server){field_of(nonce), field_of(n->url.name)};
   }
   return list;
 }
 
 /* ---- JSON ---- */
 
-static void text(struct rlk_text *out, const char *key, struct word word)
+static void text(struct rlk_text *out, const char *before, struct rlk_field field)
 {
-  rlk_text_format(out, "\"%s\":", key);
-  rlk_text_json(out, word.at, word.size, SIZE_MAX);
+  rlk_text_add(out, before);
+  rlk_text_json(out, field.bytes, field.size, SIZE_MAX);
 }
 
-static void names(struct rlk_text *out, const char *key, const struct servers *list)
+static void names(struct rlk_text *out, const char *before, const struct servers *list)
 {
-  rlk_text_format(out, "\"%s\":[", key);
-  for (int i = 0; i < list->count; i++) {
-    rlk_text_add(out, i ? "," : "");
-    rlk_text_json(out, list->at[i].name.at, list->at[i].name.size, SIZE_MAX);
-  }
+  rlk_text_add(out, before);
+  for (int i = 0; i < list->count; i++)
+    text(out, i ? "," : "", list->at[i].name);
   rlk_text_add(out, "]");
 }
 
@@ -220,41 +201,27 @@ static void difference(struct rlk_text *out, const struct servers *theirs, const
   int places = more.count > less.count ? more.count : less.count;
   if (reached <= places && theirs->count == mine->count)
     return;
-  rlk_text_add(out, ",\"differs\":{");
-  names(out, "has", &more);
-  rlk_text_add(out, ",");
-  names(out, "lacks", &less);
+  names(out, ",\"differs\":{\"has\":[", &more);
+  names(out, ",\"lacks\":[", &less);
   rlk_text_add(out, "}");
-}
-
-static void program(struct rlk_text *out, const struct program *p, const struct servers *mine)
-{
-  text(out, "host", p->host);
-  rlk_text_add(out, ",");
-  text(out, "program", p->name);
-  rlk_text_add(out, ",");
-  text(out, "version", p->version);
-  rlk_text_format(out, ",\"pid\":%lld,\"max_ttl_ms\":%lld,\"seen_s_ago\":%lld,", (long long)p->pid,
-                  (long long)p->max_ttl_ms, (long long)p->ago_s);
-  names(out, "nodes", &p->servers);
-  difference(out, &p->servers, mine);
 }
 
 void rlk_neighbours(const redlock_client *c, struct rlk_text *out, int64_t now_ns)
 {
   struct servers mine = ours(c);
-  const char *open = "{";
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    int64_t now_s;
-    struct rlk_field rest = told_by(c, i, now_ns, &now_s), field, value;
-    struct program p;
-    while (next(&rest, &field, &value)) {
-      if (!read_program(&p, field, value, now_s) || !gather(c, i, field, &p, now_ns))
-        continue;
-      rlk_text_add(out, open);
-      program(out, &p, &mine);
-      rlk_text_add(out, "}");
-      open = ",{";
-    }
+  struct programs known = {NULL, 0};
+  for (int i = 0; i < c->engine.net.node_count; i++)
+    read_all(&known, &c->engine.peers[i].programs, now_ns);
+  for (size_t i = 0; i < known.count; i++) {
+    const struct program *p = &known.all[i];
+    text(out, i ? ",{\"host\":" : "{\"host\":", p->host);
+    text(out, ",\"program\":", p->name);
+    text(out, ",\"version\":", p->version);
+    rlk_text_format(out, ",\"pid\":%lld,\"max_ttl_ms\":%lld,\"seen_s_ago\":%lld", (long long)p->pid,
+                    (long long)p->max_ttl_ms, (long long)p->ago_s);
+    names(out, ",\"nodes\":[", &p->servers);
+    difference(out, &p->servers, &mine);
+    rlk_text_add(out, "}");
   }
+  free(known.all);
 }
