@@ -30,8 +30,7 @@ static void cap_ttl(redlock_client *c)
   if (c->ttl_is_given)
     return;
   rlk_option_parse(numbers, RLK_OPT_TTL_MS, redlock_option_at(RLK_OPT_TTL_MS, REDLOCK_OPTION_DEFAULT), &nowhere);
-  if (RLK_INT(numbers, TTL_MS) > RLK_INT(numbers, MAX_TTL_MS))
-    RLK_INT(numbers, TTL_MS) = RLK_INT(numbers, MAX_TTL_MS);
+  RLK_INT(numbers, TTL_MS) = rlk_smaller(RLK_INT(numbers, TTL_MS), RLK_INT(numbers, MAX_TTL_MS));
 }
 
 static void apply_max_ttl(redlock_client *c)

@@ -70,8 +70,8 @@ static void locks(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
   uint64_t held = 0, in_flight = 0;
   int64_t longest_ns = 0;
   for (const redlock_lock *lock = e->locks; lock; lock = lock->next) {
-    int64_t hold_ns = lock->state == REDLOCK_STATE_HELD ? now - lock->hold.acquired_ns : 0;
-    longest_ns = hold_ns > longest_ns ? hold_ns : longest_ns;
+    if (lock->state == REDLOCK_STATE_HELD)
+      longest_ns = rlk_larger(longest_ns, now - lock->hold.acquired_ns);
     held += lock->state == REDLOCK_STATE_HELD;
     in_flight += lock->op.status == REDLOCK_PENDING;
   }

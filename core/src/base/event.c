@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "buffer.h"
+#include "platform.h"
 
 int rlk_events_init(struct rlk_events *e)
 {
@@ -17,13 +17,6 @@ void rlk_events_free(struct rlk_events *e)
 {
   free(e->ring);
   rlk_bell_close(&e->bell);
-}
-
-static int64_t wall_clock_ms(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static int is_queued(const struct rlk_events *e)
@@ -57,7 +50,7 @@ struct rlk_event *rlk_event_add(struct rlk_events *e, enum rlk_event_kind kind, 
   event = &e->ring[(e->first + e->count++) % RLK_EVENTS_MAX];
   event->kind = kind;
   event->node = node;
-  event->at_ms = wall_clock_ms();
+  event->at_ms = rlk_platform_real.wall_ns(NULL) / RLK_NS_PER_MS;
   event->reason = 0;
   event->resource_size = 0;
   text = rlk_text_in(event->detail, sizeof event->detail);

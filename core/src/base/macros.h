@@ -17,4 +17,9 @@ static inline int64_t rlk_smaller(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
+static inline int64_t rlk_larger(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
 #endif

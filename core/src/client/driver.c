@@ -30,14 +30,11 @@ void rlk_client_hand_over(redlock_client *c)
 int rlk_client_drive_once(redlock_client *c, int64_t until_ns)
 {
   struct rlk_poll_event events[RLK_POLL_EVENTS];
-  int64_t next = rlk_client_next_deadline(c);
-  int64_t timeout_ns = next < until_ns ? next : until_ns;
+  int64_t timeout_ns = rlk_smaller(rlk_client_next_deadline(c), until_ns);
   int count;
   c->sleeps_until_ns = timeout_ns;
-  if (timeout_ns != RLK_NEVER) {
-    timeout_ns -= rlk_client_now(c);
-    timeout_ns = timeout_ns > 0 ? timeout_ns : 0;
-  }
+  if (timeout_ns != RLK_NEVER)
+    timeout_ns = rlk_larger(timeout_ns - rlk_client_now(c), 0);
   c->sleeping = 1;
   rlk_client_unlock(c);
   count = rlk_poller_wait(&c->engine.net.poller, events, timeout_ns);

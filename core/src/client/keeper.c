@@ -17,8 +17,8 @@ static int64_t connecting_ns(redlock_client *c, int *look)
     if (n->state == RLK_NODE_READY && n->line->requests.count == 0)
       continue;
     *look = *look || (n->state == RLK_NODE_READY ? n->second != NULL : n->state != RLK_NODE_OFF);
-    if (n->timer.place && n->timer.at_ns < next)
-      next = n->timer.at_ns;
+    if (n->timer.place)
+      next = rlk_smaller(next, n->timer.at_ns);
   }
   return next;
 }
@@ -27,17 +27,16 @@ static int64_t connecting_ns(redlock_client *c, int *look)
 static int64_t service_one(redlock_client *c, int *look)
 {
   const struct rlk_engine *e = &c->engine;
-  int64_t next, connecting;
+  int64_t connecting;
   *look = 0;
   if (!c->engine.renewing || c->engine.net.state != RLK_NET_OPEN)
     return RLK_NEVER;
   c->in_service = 1;
   rlk_client_service(c);
   c->in_service = 0;
-  next = rlk_timers_next(&c->engine.renewal_timers);
   connecting = connecting_ns(c, look);
   *look = *look || e->renewals_open > 0 || (e->batches > 0 && rlk_client_now(c) < e->batch_answers_ns);
-  return connecting < next ? connecting : next;
+  return rlk_smaller(connecting, rlk_timers_next(&c->engine.renewal_timers));
 }
 
 /* Goes through all clients: the number of descriptors to wait for, and when the next lease is due. */
@@ -51,11 +50,8 @@ static int service_all(struct pollfd *fds, int64_t *next)
   atomic_store(&rlk_alarm.sleeps_until_ns, RLK_NEVER); /* work scheduled by other threads rings, and we look again */
   for (; c; c = c->next) {
     int look;
-    int64_t due_ns;
     pthread_mutex_lock(&c->mutex);
-    due_ns = service_one(c, &look);
-    if (due_ns < *next)
-      *next = due_ns;
+    *next = rlk_smaller(*next, service_one(c, &look));
     if (look && count < CLIENTS_MAX)
       fds[count++] = (struct pollfd){.fd = c->engine.net.poller.inner, .events = POLLIN};
     rlk_client_leave(c);
@@ -69,11 +65,7 @@ static int service_all(struct pollfd *fds, int64_t *next)
 
 static void sleep_until(struct pollfd *fds, int count, int64_t next)
 {
-  int64_t left_ns = next;
-  if (next != RLK_NEVER) {
-    left_ns -= rlk_platform_real.now_ns(NULL);
-    left_ns = left_ns > 0 ? left_ns : 0;
-  }
+  int64_t left_ns = next == RLK_NEVER ? RLK_NEVER : rlk_larger(next - rlk_platform_real.now_ns(NULL), 0);
   if (rlk_fd_poll(fds, count, left_ns) > 0 && (fds[0].revents & POLLIN))
     rlk_bell_silence(&rlk_alarm.bell);
 }

@@ -126,9 +126,7 @@ void rlk_client_poll(redlock_client *c)
 
 static int64_t next_timer(const redlock_client *c)
 {
-  int64_t timers = rlk_timers_next(&c->engine.net.timers);
-  int64_t renewals = rlk_timers_next(&c->engine.renewal_timers);
-  return timers < renewals ? timers : renewals;
+  return rlk_smaller(rlk_timers_next(&c->engine.net.timers), rlk_timers_next(&c->engine.renewal_timers));
 }
 
 int64_t rlk_client_next_deadline(redlock_client *c)

@@ -18,9 +18,7 @@ int64_t rlk_connect_timeout_ns(const struct rlk_node *n)
 int64_t rlk_connect_backoff_ns(struct rlk_node *n, int failures)
 {
   int shift = failures < 8 ? failures : 8;
-  int64_t top = BACKOFF_MIN_NS << shift;
-  if (top > RLK_BACKOFF_MAX_NS)
-    top = RLK_BACKOFF_MAX_NS;
+  int64_t top = rlk_smaller(BACKOFF_MIN_NS << shift, RLK_BACKOFF_MAX_NS);
   return BACKOFF_MIN_NS + (int64_t)(rlk_random(n->net) % (uint64_t)(top - BACKOFF_MIN_NS + 1));
 }
 

@@ -120,26 +120,20 @@ static int sockets_finish(struct rlk_link *link)
   return getpeername(link->fd, (struct sockaddr *)&peer, &size) == 0 ? 0 : -EINPROGRESS;
 }
 
+/* After a signal the poller reports the link again. */
+static ssize_t size_or_error(ssize_t size)
+{
+  return size >= 0 ? size : errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+}
+
 static ssize_t sockets_write(struct rlk_link *link, const char *data, size_t size)
 {
-  for (;;) {
-    ssize_t n = send(link->fd, data, size, MSG_NOSIGNAL);
-    if (n >= 0)
-      return n;
-    if (errno != EINTR)
-      return errno == EWOULDBLOCK ? -EAGAIN : -errno;
-  }
+  return size_or_error(send(link->fd, data, size, MSG_NOSIGNAL));
 }
 
 static ssize_t sockets_read(struct rlk_link *link, char *data, size_t size)
 {
-  for (;;) {
-    ssize_t n = recv(link->fd, data, size, 0);
-    if (n >= 0)
-      return n;
-    if (errno != EINTR)
-      return errno == EWOULDBLOCK ? -EAGAIN : -errno;
-  }
+  return size_or_error(recv(link->fd, data, size, 0));
 }
 
 static void sockets_want_write(struct rlk_link *link, int on)

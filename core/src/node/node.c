@@ -59,10 +59,7 @@ void rlk_node_abandon(struct rlk_node *n)
 /* The answer time-out of this node: a few of its round trips (rule A.2). */
 int64_t rlk_node_patience_ns(const struct rlk_node *n, const struct rlk_terms *terms)
 {
-  int64_t patience_ns = 4 * n->rtt_ns;
-  if (patience_ns < terms->patience_min_ns)
-    patience_ns = terms->patience_min_ns;
-  return patience_ns < terms->patience_max_ns ? patience_ns : terms->patience_max_ns;
+  return rlk_smaller(rlk_larger(4 * n->rtt_ns, terms->patience_min_ns), terms->patience_max_ns);
 }
 
 int rlk_node_is_late(const struct rlk_node *n, int64_t node_timeout_ns, int64_t now)
@@ -390,8 +387,7 @@ int rlk_node_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 {
   struct rlk_line *l = n->line;
   while (n->is_awake) {
-    if (l->read_ns > now)
-      now = l->read_ns;
+    now = rlk_larger(now, l->read_ns);
     out->now_ns = now;
     if (n->is_urgent && next_urgent(n, out, now))
       return 1;

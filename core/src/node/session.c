@@ -379,10 +379,8 @@ enum rlk_why rlk_session_change(const struct rlk_line *l)
 
 int64_t rlk_session_pause_ns(const struct rlk_node *n)
 {
-  int64_t pause_ms = RLK_INT(&n->net->options, TTL_MS);
-  pause_ms = pause_ms < LOOK_AGAIN_MIN_MS ? LOOK_AGAIN_MIN_MS : pause_ms;
-  pause_ms = pause_ms > LOOK_AGAIN_MAX_MS ? LOOK_AGAIN_MAX_MS : pause_ms;
-  return pause_ms * RLK_NS_PER_MS;
+  int64_t pause_ms = rlk_larger(RLK_INT(&n->net->options, TTL_MS), LOOK_AGAIN_MIN_MS);
+  return rlk_smaller(pause_ms, LOOK_AGAIN_MAX_MS) * RLK_NS_PER_MS;
 }
 
 static int send_look(struct rlk_line *l, enum rlk_look look, const char *command, const char *argument, int64_t now)

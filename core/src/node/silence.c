@@ -22,13 +22,12 @@
 /* Since when something is in flight without a byte of the reply having come. */
 static int64_t waits_since_ns(const struct rlk_line *l)
 {
-  int64_t sent_ns = rlk_line_oldest(l)->sent_ns;
-  return sent_ns > l->read_ns ? sent_ns : l->read_ns;
+  return rlk_larger(rlk_line_oldest(l)->sent_ns, l->read_ns);
 }
 
 static int64_t patience_ns(const struct rlk_node *n)
 {
-  return 4 * n->rtt_ns > SILENT_NS ? 4 * n->rtt_ns : SILENT_NS;
+  return rlk_larger(4 * n->rtt_ns, SILENT_NS);
 }
 
 /* When the line is looked at next. Two looks in a row have to find nothing: at the first it may be this process that
@@ -38,18 +37,12 @@ static int64_t look_ns(const struct rlk_node *n)
   int64_t silent_ns = waits_since_ns(n->line) + patience_ns(n);
   if (n->looked_ns <= waits_since_ns(n->line))
     return silent_ns - LOOK_NS;
-  return silent_ns > n->looked_ns + LOOK_NS ? silent_ns : n->looked_ns + LOOK_NS;
+  return rlk_larger(silent_ns, n->looked_ns + LOOK_NS);
 }
 
 static int64_t stale_ns(const struct rlk_node *n)
 {
-  int64_t ttl_ns = RLK_INT(&n->net->options, TTL_MS) * MS;
-  return ttl_ns > STALE_MIN_NS ? ttl_ns : STALE_MIN_NS;
-}
-
-static void sooner(int64_t *at, int64_t than)
-{
-  *at = than < *at ? than : *at;
+  return rlk_larger(RLK_INT(&n->net->options, TTL_MS) * MS, STALE_MIN_NS);
 }
 
 static int is_open(const struct rlk_node *n)
@@ -63,11 +56,11 @@ static void arm(struct rlk_node *n)
   const struct rlk_request *o = rlk_line_oldest(n->line);
   int64_t at = n->deletes_retry_ns ? n->deletes_retry_ns : RLK_NEVER;
   if (o)
-    sooner(&at, waits_since_ns(n->line) + stale_ns(n));
+    at = rlk_smaller(at, waits_since_ns(n->line) + stale_ns(n));
   if (o && !n->silent_ns && is_open(n))
-    sooner(&at, look_ns(n));
+    at = rlk_smaller(at, look_ns(n));
   if (n->silent_ns && (n->second || is_open(n)))
-    sooner(&at, n->second_ns);
+    at = rlk_smaller(at, n->second_ns);
   if (at != RLK_NEVER)
     rlk_timer_set(&n->net->timers, &n->timer, at);
 }

@@ -1,5 +1,6 @@
 #include "clock.h"
 
+#include "../base/macros.h"
 #include "quorum.h"
 
 #define STEP_MIN_NS INT64_C(50000000)
@@ -8,20 +9,10 @@
 /* The maximum difference between clocks that are kept right; the time of a lease has a larger margin. */
 #define IDLE_DRIFT 0.0005
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-  return a > b ? a : b;
-}
-
 /* How far two clocks may have run apart since then. */
 static int64_t drift_ns(const struct rlk_clock *c, int64_t now, double drift_factor)
 {
-  int64_t minute_ns = smaller(now - c->at_ns, MINUTE_NS);
+  int64_t minute_ns = rlk_smaller(now - c->at_ns, MINUTE_NS);
   return (int64_t)((double)minute_ns * drift_factor + (double)(now - c->at_ns - minute_ns) * IDLE_DRIFT);
 }
 
@@ -51,8 +42,8 @@ struct rlk_step rlk_clock_note(struct rlk_clock *c, const struct rlk_clock_sampl
     return (struct rlk_step){after.low_ns - before.high_ns, after.high_ns - before.low_ns, before_ns, after.at_ns};
   *c = before; /* many small steps are a large one: nothing but drift moves the bounds forward */
   if (after.low_ns <= before.high_ns) {
-    c->low_ns = larger(before.low_ns, after.low_ns);
-    c->high_ns = smaller(before.high_ns, after.high_ns);
+    c->low_ns = rlk_larger(before.low_ns, after.low_ns);
+    c->high_ns = rlk_smaller(before.high_ns, after.high_ns);
   }
   return none;
 }
@@ -73,5 +64,5 @@ int64_t rlk_clock_ahead_ns(const struct rlk_clock *c, const struct rlk_clock *co
       high_ns[known++] = as_of(clocks[i], now, drift_factor).high_ns;
   if (!known || !rlk_clock_is_known(c, now, drift_factor))
     return -1;
-  return as_of(c, now, drift_factor).low_ns - rlk_valid_until(high_ns, known, (int)smaller(wrong + 1, known));
+  return as_of(c, now, drift_factor).low_ns - rlk_valid_until(high_ns, known, (int)rlk_smaller(wrong + 1, known));
 }

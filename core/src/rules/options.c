@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "../../include/redlock.h"
+#include "../base/macros.h"
 #include "quorum.h"
 
 #define STALL_MS 1000 /* a stall of all nodes that an attempt outlasts */
@@ -277,11 +278,10 @@ void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why)
  * trips (rule A.2). */
 static void node_timeouts(int64_t ttl_ms, struct rlk_terms *terms)
 {
-  int64_t least_ms = ttl_ms / 4 < 50 ? ttl_ms / 4 : 50;
-  int64_t most_ms = ttl_ms / 10 > least_ms ? ttl_ms / 10 : least_ms;
+  int64_t least_ms = rlk_smaller(ttl_ms / 4, 50), most_ms = rlk_larger(ttl_ms / 10, least_ms);
   terms->patience_min_ns = least_ms * 1000000;
   terms->patience_max_ns = most_ms * 1000000;
-  terms->node_timeout_ns = (most_ms < STALL_MS ? most_ms : STALL_MS) * 1000000;
+  terms->node_timeout_ns = rlk_smaller(most_ms, STALL_MS) * 1000000;
 }
 
 #define TTL RLK_NAMED("ttl_ms")
@@ -317,7 +317,7 @@ int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_
   else
     terms->node_timeout_ns = terms->patience_min_ns = terms->patience_max_ns = node_timeout_ms * 1000000;
   if (min_validity_ms == RLK_AUTO)
-    min_validity_ms = ttl / 10 > 5 ? ttl / 10 : 5;
+    min_validity_ms = rlk_larger(ttl / 10, 5);
   terms->ttl_ms = ttl;
   terms->lease_ns = ttl * 1000000 - rlk_drift_ns(ttl, RLK_FLOAT(numbers, DRIFT_FACTOR));
   terms->min_validity_ns = min_validity_ms * 1000000;

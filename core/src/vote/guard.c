@@ -257,17 +257,13 @@ int rlk_guard_note_restart(struct rlk_node *n)
 
 /* ---- replies ---- */
 
-static void forget_changes(struct rlk_voter *v)
-{
-  v->changed_ns = 0;
-  v->step = (struct rlk_step){0, 0, 0, 0};
-}
-
 /* An operator has changed it. The connection stays: a short lease might end before another one is ready. */
 static void take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
 {
-  if (m->since_ms != n->voter->mark.since_ms)
-    forget_changes(n->voter); /* no lock is live: whatever this process has seen is over */
+  if (m->since_ms != n->voter->mark.since_ms) { /* no lock is live: whatever this process has seen is over */
+    n->voter->changed_ns = 0;
+    n->voter->step = (struct rlk_step){0, 0, 0, 0};
+  }
   n->voter->mark = *m;
   set_finding(n, rlk_find_number(&n->voter->mark, RLK_INT(&n->net->options, MAX_TTL_MS)));
   memcpy(n->voter->marker, text, strlen(text) + 1);

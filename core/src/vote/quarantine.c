@@ -14,11 +14,6 @@ int64_t rlk_guard_time_ns(const struct rlk_net *net)
   return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&net->options, DRIFT_FACTOR));
 }
 
-static int64_t later(int64_t one_ns, int64_t other_ns)
-{
-  return one_ns > other_ns ? one_ns : other_ns;
-}
-
 /* Since its marker was written, by the server's clock; since this process first saw it, as that clock may have been
  * stepped; and since it was. */
 void rlk_guard_quarantine(struct rlk_node *n, int64_t now)
@@ -26,9 +21,9 @@ void rlk_guard_quarantine(struct rlk_node *n, int64_t now)
   struct rlk_voter *v = n->voter;
   int64_t begun_ns = v->mark.since_ms ? v->since_ns : INT64_MIN, until_ns;
   if (v->changed_ns && !RLK_MUTANT(OWN_LOOK_IGNORED))
-    begun_ns = later(begun_ns, v->changed_ns);
+    begun_ns = rlk_larger(begun_ns, v->changed_ns);
   if (rlk_guard_is_stepped(v))
-    begun_ns = later(begun_ns, v->step.to_ns);
+    begun_ns = rlk_larger(begun_ns, v->step.to_ns);
   until_ns = begun_ns == INT64_MIN ? 0 : begun_ns + rlk_guard_time_ns(n->net);
   if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns > now)
     until_ns = now + (until_ns - now) / 10;
@@ -39,8 +34,7 @@ void rlk_guard_quarantine(struct rlk_node *n, int64_t now)
 
 int64_t rlk_guard_until_ns(const struct rlk_node *n)
 {
-  return n->voter->quarantined_until_ns > n->voter->ahead_until_ns ? n->voter->quarantined_until_ns
-                                                                   : n->voter->ahead_until_ns;
+  return rlk_larger(n->voter->quarantined_until_ns, n->voter->ahead_until_ns);
 }
 
 const char *rlk_guard_reason(const struct rlk_node *n, int64_t now)
