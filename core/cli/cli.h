@@ -232,6 +232,8 @@ const char *text_in(const json_t *object, const char *key);    /* "" if it has n
 char *client_option(redlock_client *client, const char *option);
 int64_t client_option_ms(redlock_client *client, const char *option); /* any number; -1 for auto */
 int print_metrics(redlock_client *client); /* of its nodes, now: 0, or the exit code after the error was printed */
+int fail_message(int exit_code, redlock_client *client, const char *where); /* with the client's message; where: "" */
+void lock_set_number(redlock_lock *lock, const char *option, int64_t value);
 char *lock_message(redlock_lock *lock);
 char *lock_message_parts(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);

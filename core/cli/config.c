@@ -55,14 +55,6 @@ static char *completed(const struct reader *reader, const char *name, const char
   return format("%.*s/%s", (int)(slash - reader->path), reader->path, value);
 }
 
-static int refuse_value(const struct reader *reader)
-{
-  char *message = client_message(reader->client);
-  int code = fail(EXIT_USAGE, "%s:%d: %s", reader->path, reader->line, message);
-  free(message);
-  return code;
-}
-
 /* Other readers of such lines take quotation marks away. Here they would be part of the value: two programs with
  * key_prefix = lock: and "lock:" do not exclude each other. */
 static bool is_quoted(const char *value)
@@ -86,13 +78,14 @@ static int read_setting(struct reader *reader, const char *name, const char *giv
   if (is_quoted(given))
     return fail(EXIT_USAGE, "%s:%d: %s begins with a quotation mark; values stand without", reader->path, reader->line,
                 name);
-  char *value = completed(reader, name, given);
+  char *value = completed(reader, name, given), *where = format("%s:%d", reader->path, reader->line);
   if (redlock_client_set(reader->client, name, value) != REDLOCK_OK || index < 0) {
     free(value);
-    return refuse_value(reader);
+    int code = fail_message(EXIT_USAGE, reader->client, where);
+    free(where);
+    return code;
   }
-  settings_add(reader->settings, redlock_option_at(index, REDLOCK_OPTION_NAME),
-               format("%s:%d", reader->path, reader->line), value);
+  settings_add(reader->settings, redlock_option_at(index, REDLOCK_OPTION_NAME), where, value);
   return 0;
 }
 
@@ -181,9 +174,7 @@ static int read_variable(struct args *args, redlock_client *client, const char *
     return 0;
   }
   if (!is_nodes && redlock_client_set(client, option, value) != REDLOCK_OK) {
-    char *message = client_message(client);
-    refused = fail(EXIT_USAGE, "%s: %s", name, message);
-    free(message);
+    refused = fail_message(EXIT_USAGE, client, name);
   } else if (is_quoted(value) || (!is_nodes && has_blanks(value))) {
     refused = fail(EXIT_USAGE, "%s begins with a quotation mark, or has blanks at an end; values stand without", name);
   }

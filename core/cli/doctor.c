@@ -10,21 +10,14 @@ enum { LONG_ADVICE = 90, WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS =
 
 static bool watches, writes_nothing;
 
-static void set_number(redlock_lock *lock, const char *option, int64_t value)
-{
-  char text[24];
-  snprintf(text, sizeof text, "%lld", (long long)value);
-  (void)redlock_lock_set(lock, option, text);
-}
-
 /* A full disk and many other faults show only on a write. The client notes each node's reply; here it only matters
  * that all had the time to reply. */
 static void probe(struct session *session)
 {
   redlock_lock *lock = must(redlock_lock_new_probe(session->client));
   int64_t longest_ms = session_option_ms(session, "max_ttl_ms");
-  set_number(lock, "ttl_ms", longest_ms > 0 && longest_ms < PROBE_TTL_MS ? longest_ms : PROBE_TTL_MS);
-  set_number(lock, "wait_ms", 0);
+  lock_set_number(lock, "ttl_ms", longest_ms > 0 && longest_ms < PROBE_TTL_MS ? longest_ms : PROBE_TTL_MS);
+  lock_set_number(lock, "wait_ms", 0);
   (void)redlock_lock_set(lock, "queue", "false");
   (void)redlock_lock_set(lock, "node_timeout_ms", "auto");
   int status = session_operate_within(session, lock, REDLOCK_ACQUIRE, PROBE_TTL_MS);

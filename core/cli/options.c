@@ -94,14 +94,6 @@ const struct setting *setting_in_force(const struct args *args, const char *opti
   return found;
 }
 
-static int refuse_nodes(redlock_client *client, const char *from)
-{
-  char *message = client_message(client);
-  int code = fail(EXIT_USAGE, "%s: %s", from, message);
-  free(message);
-  return code;
-}
-
 const char *nodes_given(const struct args *args, const char **where)
 {
   const struct setting *setting = setting_in_force(args, "nodes");
@@ -117,7 +109,7 @@ static int set_nodes(redlock_client *client, const struct args *args)
     return fail(EXIT_USAGE, "no nodes are given; use --node redis://host:port once for each node, set "
                             "REDLOCK_NODES=redis://host:port,redis://host:port,redis://host:port, or write "
                             "nodes = URL,URL,URL in " CONFIG_DEFAULT);
-  return redlock_client_set(client, "nodes", nodes) == REDLOCK_OK ? 0 : refuse_nodes(client, from);
+  return redlock_client_set(client, "nodes", nodes) == REDLOCK_OK ? 0 : fail_message(EXIT_USAGE, client, from);
 }
 
 /* The place says option and value already. */

@@ -54,13 +54,21 @@ static void unwatch_job_signals(struct session *session)
   sigprocmask(SIG_UNBLOCK, &unblocked, NULL);
 }
 
+/* -1: there is none, also if there is one of a lock around this one. */
+static void export_number(const char *name, int64_t number)
+{
+  char text[24];
+  snprintf(text, sizeof text, "%jd", (intmax_t)number);
+  if (number >= 0)
+    setenv(name, text, 1);
+  else
+    unsetenv(name);
+}
+
 static void export_lock(const struct session *session)
 {
   char *token = lock_token(session->lock);
-  char number[24] = "";
   int64_t fence = redlock_lock_fence(session->lock);
-  if (fence > 0)
-    snprintf(number, sizeof number, "%jd", (intmax_t)fence);
   char *resources = format("%s", session->args->resource);
   for (int i = 0; i < session->args->more_count; i++)
     resources = append(resources, "\n%s", session->args->more[i]);
@@ -68,16 +76,8 @@ static void export_lock(const struct session *session)
   free(resources);
   setenv("REDLOCK_TOKEN", token, 1);
   free(token);
-  if (number[0] != '\0')
-    setenv("REDLOCK_FENCE", number, 1);
-  else
-    unsetenv("REDLOCK_FENCE"); /* of a lock around this one */
-  if (redlock_lock_slot(session->lock) >= 0) {
-    snprintf(number, sizeof number, "%d", redlock_lock_slot(session->lock));
-    setenv("REDLOCK_SLOT", number, 1);
-  } else {
-    unsetenv("REDLOCK_SLOT");
-  }
+  export_number("REDLOCK_FENCE", fence > 0 ? fence : -1);
+  export_number("REDLOCK_SLOT", redlock_lock_slot(session->lock));
 }
 
 static void say_lost(struct run *run)

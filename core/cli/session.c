@@ -74,10 +74,7 @@ static int open_client(struct session *session)
   }
   if (status == REDLOCK_INVALID)
     return refuse_options(session->args, client_message_parts(session->client));
-  char *message = client_message(session->client);
-  int code = fail(exit_code_of(session->args, status), "%s", message);
-  free(message);
-  return code;
+  return fail_message(exit_code_of(session->args, status), session->client, "");
 }
 
 /* An option on the command line must be supported; one in a file may not fit all locks. */

@@ -8,11 +8,8 @@
 
 void slot_set(redlock_lock *lock, int permits, int slot)
 {
-  char text[24];
-  snprintf(text, sizeof text, "%d", permits);
-  (void)redlock_lock_set(lock, "permits", text);
-  snprintf(text, sizeof text, "%d", slot);
-  (void)redlock_lock_set(lock, "slot", text);
+  lock_set_number(lock, "permits", permits);
+  lock_set_number(lock, "slot", slot);
 }
 
 /* See the token in redlock.h: 40 digits; of a permit 37, "p" and the number of permits less one. */

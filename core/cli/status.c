@@ -28,13 +28,9 @@ static char *ttl_words(int64_t ttl_ms)
 static char *short_token(redlock_lock *lock, int node)
 {
   char *token = node_answer(lock, node, REDLOCK_ANSWER_TOKEN);
-  if (*token == '\0')
-    strcpy(token = must(realloc(token, 2)), "-");
-  const char *shown = token_shown(token);
-  memmove(token, shown, strlen(shown) + 1);
-  if (strlen(token) > TOKEN_SHOWN)
-    token[TOKEN_SHOWN] = '\0';
-  return token;
+  char *shown = format("%.*s", TOKEN_SHOWN, *token != '\0' ? token_shown(token) : "-");
+  free(token);
+  return shown;
 }
 
 static void print_node(const struct session *session, int node, int width)

@@ -183,6 +183,21 @@ int64_t client_option_ms(redlock_client *client, const char *option)
   return ms;
 }
 
+void lock_set_number(redlock_lock *lock, const char *option, int64_t value)
+{
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)value);
+  (void)redlock_lock_set(lock, option, text);
+}
+
+int fail_message(int exit_code, redlock_client *client, const char *where)
+{
+  char *message = client_message(client);
+  fail(exit_code, "%s%s%s", where, *where != '\0' ? ": " : "", message);
+  free(message);
+  return exit_code;
+}
+
 /* The library writes OpenMetrics. In the older text format, which textfile collectors read, the family of a counter is
  * named as its samples are. Returns whether the family is one of a node: the counters of this command are of no use to
  * anybody, and would be mixed up with those of the programs. */
