@@ -208,6 +208,9 @@ static void texts_are_escaped_and_cut(void **state)
   t = rlk_text_in(buf, sizeof buf);
   rlk_text_json(&t, "\"\\\n", 3, 64);
   assert_string_equal(buf, "\"\\\"\\\\\\\\\\\\x0a\"");
+  t = rlk_text_in(buf, sizeof buf);
+  rlk_text_json_clean(&t, "\"\\x0a", 5);
+  assert_string_equal(buf, "\"\\\"\\\\x0a\"");
   t = rlk_text_in(buf, 5);
   rlk_text_add(&t, "123456789");
   assert_string_equal(buf, "1234");

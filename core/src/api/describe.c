@@ -82,7 +82,8 @@ static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
   } else {
     rlk_refusal(n, &why, now);
   }
-  more(out, "why", why.words);
+  rlk_text_add(out, ",\"why\":");
+  rlk_text_json_clean(out, why.words, strlen(why.words));
   more(out, "reason", rlk_why_name(why.why));
   more(out, "advice", rlk_advice(n->net, why.why, now));
 }

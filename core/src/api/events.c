@@ -25,12 +25,12 @@ static void details(const char *detail, struct rlk_text *out)
   text.is_plain = 1;
   rlk_text_add(&text, detail);
   rlk_text_add(out, ",\"detail\":");
-  rlk_text_json(out, plain, strlen(plain), SIZE_MAX);
+  rlk_text_json_clean(out, plain, strlen(plain));
   if (!strchr(detail, RLK_PART[0]))
     return;
   rlk_text_add(out, ",\"parts\":[");
   for (size_t size; size = strcspn(detail, RLK_PART), 1; detail += size + 1) {
-    rlk_text_json(out, detail, size, SIZE_MAX);
+    rlk_text_json_clean(out, detail, size);
     if (!detail[size])
       break;
     rlk_text_add(out, ",");

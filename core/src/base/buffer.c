@@ -154,23 +154,25 @@ static uint32_t utf8_value(const unsigned char *s, size_t size)
   return value;
 }
 
-static void escape_byte(struct rlk_text *t, unsigned char byte, int json)
+enum form { PEOPLE, JSON, CLEAN_JSON };
+
+static void escape_byte(struct rlk_text *t, unsigned char byte, enum form form)
 {
-  rlk_text_format(t, json ? "\\\\x%02x" : "\\x%02x", byte);
+  rlk_text_format(t, form != PEOPLE ? "\\\\x%02x" : "\\x%02x", byte);
 }
 
 /* One character of several bytes. */
-static void put_sequence(struct rlk_text *t, const unsigned char *s, size_t size, int json)
+static void put_sequence(struct rlk_text *t, const unsigned char *s, size_t size, enum form form)
 {
   if (!is_invisible(utf8_value(s, size))) {
     rlk_text_bytes(t, (const char *)s, size);
     return;
   }
   for (size_t i = 0; i < size; i++)
-    escape_byte(t, s[i], json);
+    escape_byte(t, s[i], form);
 }
 
-static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max, int json)
+static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max, enum form form)
 {
   const unsigned char *s = (const unsigned char *)bytes;
   size_t shown = size < shown_max ? size : shown_max;
@@ -178,15 +180,15 @@ static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t sh
   while (i < shown) {
     size_t n = utf8_sequence(s + i, size - i);
     if (n) {
-      put_sequence(t, s + i, n, json);
+      put_sequence(t, s + i, n, form);
       i += n;
       continue;
     }
     if (s[i] < 0x20 || s[i] >= 0x7f)
-      escape_byte(t, s[i], json);
+      escape_byte(t, s[i], form);
     else if (s[i] == '\\')
-      rlk_text_add(t, json ? "\\\\\\\\" : "\\\\");
-    else if (s[i] == '"' && json)
+      rlk_text_add(t, form == JSON ? "\\\\\\\\" : "\\\\");
+    else if (s[i] == '"' && form != PEOPLE)
       rlk_text_add(t, "\\\"");
     else
       rlk_text_bytes(t, bytes + i, 1);
@@ -198,12 +200,12 @@ static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t sh
 
 void rlk_text_escaped(struct rlk_text *t, const char *bytes, size_t size)
 {
-  escape(t, bytes, size, 64, 0);
+  escape(t, bytes, size, 64, PEOPLE);
 }
 
 void rlk_text_clean(struct rlk_text *t, const char *text)
 {
-  escape(t, text, strlen(text), SIZE_MAX, 0);
+  escape(t, text, strlen(text), SIZE_MAX, PEOPLE);
 }
 
 void rlk_text_mark_cut(struct rlk_text *t)
@@ -215,7 +217,14 @@ void rlk_text_mark_cut(struct rlk_text *t)
 void rlk_text_json(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max)
 {
   rlk_text_add(t, "\"");
-  escape(t, bytes, size, shown_max, 1);
+  escape(t, bytes, size, shown_max, JSON);
+  rlk_text_add(t, "\"");
+}
+
+void rlk_text_json_clean(struct rlk_text *t, const char *text, size_t size)
+{
+  rlk_text_add(t, "\"");
+  escape(t, text, size, SIZE_MAX, CLEAN_JSON);
   rlk_text_add(t, "\"");
 }
 

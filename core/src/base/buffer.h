@@ -96,5 +96,7 @@ void rlk_text_duration(struct rlk_text *t, int64_t ms);
 void rlk_text_mark_cut(struct rlk_text *t);
 /* As a JSON string, quotes included; cut after shown_max bytes. */
 void rlk_text_json(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max);
+/* The same of a text that is clean: its \xHH stay as they are. */
+void rlk_text_json_clean(struct rlk_text *t, const char *text, size_t size);
 
 #endif

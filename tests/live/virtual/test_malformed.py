@@ -3,7 +3,7 @@ in unit/test_node.c; here are those that are long or never end, and a few to see
 import pytest
 
 import rl
-from helpers import spin, spin_until_deleted
+from helpers import spin, spin_until_deleted, why
 from rl import NO_QUORUM, OK
 from testing import CLOSE, HOLD, RESET
 
@@ -45,6 +45,12 @@ def test_malformed_replies_do_no_harm(nodes, make_client, fake_server, place, by
         assert all(few.client.node_name(i) in few.message for i in range(3))
         few.release()
         spin_until_deleted(few.client, nodes)
+
+
+def test_control_bytes_in_a_reason_are_escaped_once(make_client, fake_server):
+    client = make_client([fake_server({"SCRIPT": b"-ERR \x1b[31m\r\n"}).url], **HASTY)
+    assert why(client) == r"ERR \x1b[31m"
+    assert r"ERR \x1b[31m" in [event["detail"] for event in client.events()]
 
 
 @pytest.mark.parametrize("bytes_", NASTY.values(), ids=NASTY.keys())
