@@ -68,7 +68,8 @@ void rlk_client_step(redlock_client *c, int64_t now)
     }
   while ((timer = rlk_timers_pop(&c->engine.net.timers, now)) != NULL)
     fire(c, timer, now);
-  rlk_renewals_due(&c->engine, now);
+  if (c->engine.renewing)
+    rlk_renewals_due(&c->engine, now);
   if (c->settling)
     wake_settled(c);
   if (now - c->engine.expired_ns > EXPIRE_EVERY_NS && c->engine.owed)
