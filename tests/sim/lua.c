@@ -131,7 +131,6 @@ static void open_state(void)
   add_libraries(lua);
   add_redis(lua);
   guard_globals(lua);
-  lua_gc(lua, LUA_GCSETPAUSE, 1000); /* it is small, and what is collected is looked at rarely */
 }
 
 /* ---- replies ---- */
