@@ -13,6 +13,10 @@ enum { INSTRUCTIONS_MAX = 1000000 };
 static lua_State *lua;
 static const struct request *running;
 
+static struct texts { /* KEYS or ARGV */
+  int table, count;   /* where Lua keeps it; how many it has */
+} keys_of_script, arguments_of_script;
+
 /* ---- numbers ---- */
 
 double __real_strtod(const char *text, char **end);
@@ -111,6 +115,14 @@ static void add_libraries(lua_State *state)
   }
 }
 
+static void add_texts(lua_State *state, const char *name, struct texts *texts)
+{
+  lua_newtable(state);
+  lua_pushvalue(state, -1);
+  lua_setglobal(state, name);
+  *texts = (struct texts){luaL_ref(state, LUA_REGISTRYINDEX), 0};
+}
+
 static void guard_globals(lua_State *state)
 {
   lua_pushvalue(state, LUA_GLOBALSINDEX);
@@ -130,6 +142,8 @@ static void open_state(void)
     abort();
   add_libraries(lua);
   add_redis(lua);
+  add_texts(lua, "KEYS", &keys_of_script);
+  add_texts(lua, "ARGV", &arguments_of_script);
   guard_globals(lua);
 }
 
@@ -244,16 +258,21 @@ static int compile(struct request *request, struct script *script)
   return -1;
 }
 
-static void set_texts(const struct request *request, const char *name, int first, int count)
+/* No script can keep the tables of the one before: the same two serve all, with what a longer one has left taken out. */
+static void set_texts(const struct request *request, struct texts *texts, int first, int count)
 {
-  lua_pushstring(lua, name);
-  lua_createtable(lua, count, 0);
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, texts->table);
   for (int i = 0; i < count; i++) {
     const struct argument *argument = &request->arguments[first + i];
     lua_pushlstring(lua, argument->bytes, argument->size);
     lua_rawseti(lua, -2, i + 1);
   }
-  lua_rawset(lua, LUA_GLOBALSINDEX);
+  for (int i = count; i < texts->count; i++) {
+    lua_pushnil(lua);
+    lua_rawseti(lua, -2, i + 1);
+  }
+  texts->count = count;
+  lua_pop(lua, 1);
 }
 
 /* What redis.call would return, as the reply. */
@@ -297,8 +316,8 @@ int lua_run(struct request *request, struct script *script)
   if (!script->compiled && compile(request, script) != 0)
     return -1;
   commands_begin(request);
-  set_texts(request, "KEYS", 3, (int)keys);
-  set_texts(request, "ARGV", 3 + (int)keys, request->count - 3 - (int)keys);
+  set_texts(request, &keys_of_script, 3, (int)keys);
+  set_texts(request, &arguments_of_script, 3 + (int)keys, request->count - 3 - (int)keys);
   lua_sethook(lua, end_it, LUA_MASKCOUNT, INSTRUCTIONS_MAX);
   lua_rawgeti(lua, LUA_REGISTRYINDEX, script->compiled);
   failed = lua_pcall(lua, 0, 1, 0) != 0;
