@@ -473,8 +473,10 @@ static const char *run(lua_State *lua)
   read_arguments(&call, texts);
   command = command_of(&call);
   if ((call.error = refusal(running, command))) {
+    if (!running->node->old)
+      return call.error;
     snprintf(refused, sizeof refused, "@user_script: %d: -%s", line_of(lua), call.error);
-    return running->node->old ? refused : call.error; /* what Redis says of it before 7.0 */
+    return refused; /* what Redis says of it before 7.0 */
   }
   if (running->world->tester)
     running->world->tester->count(running, command->name);
