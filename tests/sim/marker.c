@@ -180,9 +180,15 @@ int marker_is_key(const struct request *request, int index)
 
 static void note_told(const struct request *request, const char *text)
 {
+  static char last[MARKER_MAX]; /* most are asked for again and again */
+  static struct rlk_marker marker;
+  static int is_marker;
   struct connection *connection = request->connection;
-  struct rlk_marker marker;
-  if (!rlk_marker_read(text, &marker))
+  if (strcmp(text, last) != 0) {
+    memcpy(last, text, strlen(text) + 1);
+    is_marker = rlk_marker_read(text, &marker);
+  }
+  if (!is_marker)
     return;
   if (connection->allows_ms < marker.max_ttl_ms)
     connection->allows_ms = marker.max_ttl_ms;
