@@ -36,8 +36,10 @@ struct request {
 static inline int is(const struct request *request, int index, const char *word)
 {
   const struct argument *argument = &request->arguments[index];
+  if (index >= request->count || ((*argument->bytes ^ *word) & ~0x20)) /* most differ there, whatever their case */
+    return 0;
   size_t size = strlen(word);
-  return index < request->count && argument->size == size && !strncasecmp(argument->bytes, word, size);
+  return argument->size == size && !strncasecmp(argument->bytes, word, size);
 }
 
 void server_reply(struct request *request, const char *text);
