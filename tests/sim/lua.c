@@ -258,7 +258,8 @@ static int compile(struct request *request, struct script *script)
   return -1;
 }
 
-/* No script can keep the tables of the one before: the same two serve all, with what a longer one has left taken out. */
+/* No script can keep the tables of the one before: the same two serve all, with what a longer one has left taken out.
+ */
 static void set_texts(const struct request *request, struct texts *texts, int first, int count)
 {
   lua_rawgeti(lua, LUA_REGISTRYINDEX, texts->table);

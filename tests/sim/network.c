@@ -83,7 +83,8 @@ static void transfer(struct world *world, struct connection *connection, uint32_
   if (first < size)
     arrive(world, connection, kind, size - first, lag);
   world_note(world, kind, connection->serial, size);
-  world_note_bytes(world, bytes, size);
+  if (!world->orders.history) /* nobody is shown the hash of one */
+    world_note_bytes(world, bytes, size);
 }
 
 struct connection *network_fresh(struct world *world)
@@ -98,6 +99,8 @@ struct connection *network_fresh(struct world *world)
     stream_reset(&connection->up);
     stream_reset(&connection->down);
     connection->index = (uint32_t)i;
+    if (i >= world->connections_used)
+      world->connections_used = i + 1;
     connection->serial = ++world->connection_serial;
     return connection;
   }
@@ -156,7 +159,7 @@ static void report(struct connection *connection, int what)
 void network_report_all(struct process *process)
 {
   struct world *world = process->world;
-  for (int i = 0; i < CONNECTIONS_MAX && !process->asleep; i++) {
+  for (int i = 0; i < world->connections_used && !process->asleep; i++) {
     struct connection *connection = &world->connections[i];
     int what = connection->report;
     if (connection->state == CONNECTION_FREE || connection->process != process || !what)
@@ -223,7 +226,7 @@ static void drop(struct world *world, struct connection *connection)
 /* The connections that were made while the address led elsewhere. */
 void network_drop_address(struct world *world, int link_node)
 {
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state == CONNECTION_CONNECTING && connection->link_node == link_node)
       connection->node = world->leads_to[connection->process->index][link_node];
@@ -244,7 +247,7 @@ void network_cut_one(struct world *world, struct connection *connection, int64_t
 /* ... at once. */
 void network_cut(struct world *world, const struct process *process, int link_node)
 {
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state != CONNECTION_OPEN || connection->process != process || connection->link_node != link_node ||
         !connection->client_open || connection->dropped)
@@ -279,7 +282,7 @@ static void close_by_server(struct world *world, struct connection *connection)
 /* The server process is gone, and with it whatever it had not executed. */
 void network_node_down(struct world *world, int node)
 {
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state != CONNECTION_FREE && connection->node == node && connection->server_open)
       close_by_server(world, connection);
@@ -288,7 +291,7 @@ void network_node_down(struct world *world, int node)
 
 int network_kill(struct world *world, int node, uint32_t client_id)
 {
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state == CONNECTION_FREE || connection->node != node || !connection->server_open ||
         connection->client_id != client_id)
@@ -312,7 +315,7 @@ int network_publish(struct world *world, int node, const char *channel, const ch
   memcpy(text + at, message, size);
   memcpy(text + at + size, "\r\n", 2);
   size += at + 2;
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state != CONNECTION_OPEN || connection->node != node || !connection->server_open ||
         strcmp(connection->channel, channel) != 0)
@@ -356,7 +359,7 @@ static void server_sees_end(struct world *world, struct connection *connection)
 
 void network_node_awake(struct world *world, int node)
 {
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     struct connection *connection = &world->connections[i];
     if (connection->state == CONNECTION_FREE || connection->node != node)
       continue;
@@ -467,13 +470,14 @@ void network_ends(struct world *world, struct connection *connection, int is_res
 void network_start(struct world *world)
 {
   world->connection_serial = 0;
+  world->connections_used = 0;
   for (int i = 0; i < CONNECTIONS_MAX; i++)
     world->connections[i].state = CONNECTION_FREE;
 }
 
 int network_is_quiet(const struct world *world)
 {
-  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+  for (int i = 0; i < world->connections_used; i++) {
     const struct connection *connection = &world->connections[i];
     if (connection->state != CONNECTION_FREE && connection->in_flight)
       return 0;

@@ -22,6 +22,7 @@ static void subscribe(struct request *request)
   snprintf(connection->channel, sizeof connection->channel, "%.*s", (int)request->arguments[1].size,
            request->arguments[1].bytes);
   connection->state = CONNECTION_OPEN;
+  request->world->connections_used = 1;
   connection->server_open = connection->cut_down = 1; /* what is published to it goes nowhere */
 }
 

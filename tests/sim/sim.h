@@ -595,14 +595,14 @@ struct world {
   struct queue queue;
   struct faults faults;
   int64_t ttl_ms, node_timeout_ms, connect_timeout_ms;
-  int explicit_timeout;
-  int drift_percent;
+  int explicit_timeout, drift_percent;
   int database;                           /* of all nodes; with one other than 0 there is a password too */
   int twin;                               /* address that leads to the server of node 0, -1 if none */
   uint32_t removes[PROCESSES_MAX];        /* resources whose key the process deletes whatever is under it */
   int leads_to[PROCESSES_MAX][NODES_MAX]; /* the server behind each address, for each process */
   int64_t last_ttl_ms;                    /* the longest lease that was asked for */
-  int node_count, process_count, resource_count, key_count, slot_count; /* keys: of resources, and of their slots */
+  int node_count, process_count, resource_count, slot_count, connections_used; /* beyond these all are free */
+  int key_count;                                                               /* of resources, and of their slots */
   struct node nodes[NODES_MAX];
   struct process processes[PROCESSES_MAX];
   struct resource resources[KEYS_MAX]; /* as keys: a slot has holders of its own */
