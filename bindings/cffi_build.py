@@ -47,6 +47,11 @@ redlock_lock *make_lock(redlock_client *client, const void *resource, size_t siz
 int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
 """
 
+LINKED_WITH = ["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete"] if sys.platform != "darwin" else []
+if sys.platform == "linux":
+    LINKED_WITH.append("-ldl")  # elsewhere dlopen() is in libc
+
+
 def builder():
     hiredis = library("hiredis")
     ffi = FFI()
@@ -59,9 +64,7 @@ def builder():
         include_dirs=["core/include"],
         define_macros=[("_GNU_SOURCE", "")],
         extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *hiredis.cflags],
-        extra_link_args=[
-            "-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", "-ldl", *hiredis.libs,
-        ],
+        extra_link_args=[*LINKED_WITH, "-pthread", *hiredis.libs],
         py_limited_api=has_stable_abi(),
     )
     return ffi

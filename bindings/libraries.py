@@ -17,8 +17,12 @@ BUNDLED_FLAGS = ["-w", "-DUSE_URANDOM", '-DPACKAGE="popt"', '-DPOPT_SYSCONFDIR="
 BUNDLED_FLAGS += [f"-DHAVE_{name}" for name in HAVE.split()]
 INSTALL_HINT = (
     "libredlock needs hiredis, jansson, popt and pkg-config to build: apt-get install libhiredis-dev libjansson-dev"
-    " libpopt-dev pkg-config (Fedora: dnf install hiredis-devel jansson-devel popt-devel pkgconf)"
+    " libpopt-dev pkg-config (Fedora: dnf install hiredis-devel jansson-devel popt-devel pkgconf;"
+    " macOS: brew install hiredis pkgconf)"
 )
+
+# What is linked in stays inside, as the names of a library on macOS do by themselves.
+HIDDEN = [] if sys.platform == "darwin" else ["-Wl,--exclude-libs,ALL"]
 
 COMPILER_HINT = "libredlock needs a C compiler to build, and there is no {}: apt-get install gcc libc6-dev (or set CC)"
 
@@ -62,7 +66,7 @@ def system(name):
     """Linked in where there is an archive, so that a wheel needs no such library on the machine that it is moved to."""
     cflags, libs = pkg_config(name, "--cflags"), pkg_config(name, "--libs")
     found = archive(name)
-    return Library(cflags, libs=[found, "-Wl,--exclude-libs,ALL"] if found else libs)
+    return Library(cflags, libs=[found, *HIDDEN] if found else libs)
 
 
 def library(name):
