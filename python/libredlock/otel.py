@@ -9,7 +9,6 @@ does inside of its outermost section sends nothing and has no span. The metrics 
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
-from . import __version__, _client, _task_election, _thread_election, _thread_lock, aio
+from . import __version__, _client, aio
 from ._errors import Lost, RedlockError, Status
 from ._hold import HoldBase
 from ._lock import LockBase
@@ -54,8 +53,7 @@ def instrument(
     observed.add(name, client)
     tracer = trace.get_tracer("libredlock", __version__, tracer_provider)
     shared = {"redlock.client": name} if name else {}
-    kinds = _KINDS if isinstance(client, _client.Client) else _AIO_KINDS
-    made = {kind: functools.partial(traced, tracer, shared) for kind, traced in kinds.items()}
+    made = {kind: _traced(getattr(client, kind), tracer, shared) for kind in _KINDS}
     vars(client).update(made, _observed=observed)
 
 
@@ -242,98 +240,61 @@ class Traced(HoldBase):
         super()._tell_if_lost()
 
 
-class TracedHold(Traced, _thread_lock.Hold):
-    """A hold of an instrumented client."""
+class Acts(Traced):
+    """The acts of a traced hold."""
 
-    def extend(self, ttl: Optional[Seconds] = None) -> float:
+    def extend(self, ttl: Optional[Seconds] = None) -> Any:
         with self._extend_span(ttl):
             return super().extend(ttl)
 
-    def release(self) -> None:
+    def release(self) -> Any:
         with self._release_span():
             super().release()
 
-    def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+    def _leave(self, failure: Optional[BaseException]) -> Any:
         with self._leaving(failure):
-            return super()._leave(failure)
+            return super()._leave(failure)  # type: ignore[misc]
 
 
-class TracedTerm(TracedHold, _thread_election.Term):
-    """A term of a leader."""
+class AsyncActs(Traced):
+    """The same in asyncio."""
 
-
-class AsyncTracedHold(Traced, aio.Hold):
-    """A hold of an instrumented client of libredlock.aio."""
-
-    async def extend(self, ttl: Optional[Seconds] = None) -> float:
+    async def extend(self, ttl: Optional[Seconds] = None) -> Any:
         with self._extend_span(ttl):
             return await super().extend(ttl)
 
-    async def release(self) -> None:
+    async def release(self) -> Any:
         with self._release_span():
             await super().release()
 
-    async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+    async def _leave(self, failure: Optional[BaseException]) -> Any:
         with self._leaving(failure):
-            return await super()._leave(failure)
+            return await super()._leave(failure)  # type: ignore[misc]
 
 
-class AsyncTracedTerm(AsyncTracedHold, aio.Term):
-    """A term of a leader."""
+class Acquires(LockBase):
+    """A lock whose holds are traced."""
+
+    def _acquire(self, hold: Any, *arguments: Any) -> int:
+        with hold._acquire_span(arguments[0]) as came_to:
+            return int(came_to(super()._acquire(hold, *arguments)))  # type: ignore[misc]
 
 
-class TracedLocks(LockBase):
-    """Makes holds that are traced."""
+class AsyncAcquires(LockBase):
+    """The same in asyncio."""
 
-    def __init__(self, tracer: trace.Tracer, shared: dict[str, str], *arguments: Any) -> None:
-        self._tracer, self._shared = tracer, shared
-        super().__init__(*arguments)
-
-    def _new(self, is_block: bool = False) -> Any:
-        hold = super()._new(is_block)
-        hold._tracer, hold._shared = self._tracer, self._shared
-        return hold
+    async def _acquire(self, hold: Any, *arguments: Any) -> int:
+        with hold._acquire_span(arguments[0]) as came_to:
+            return int(came_to(await super()._acquire(hold, *arguments)))  # type: ignore[misc]
 
 
-class TracedLock(TracedLocks, _thread_lock.Lock):
-    """A lock of an instrumented client."""
-
-    _hold_type = TracedHold
-
-    def _acquire(self, hold: Any, limit_ms: int) -> int:
-        with hold._acquire_span(limit_ms) as came_to:
-            return int(came_to(super()._acquire(hold, limit_ms)))
-
-
-class TracedRLock(_thread_lock.RLock, TracedLock):
-    """A re-entrant lock: its outermost section is traced."""
+def _traced(kind: Any, tracer: trace.Tracer, shared: dict[str, str]) -> Any:
+    """A kind of locks, made of one that has no spans."""
+    acts, acquires = (AsyncActs, AsyncAcquires) if issubclass(kind, aio.Lock) else (Acts, Acquires)
+    hold = kind._hold_type
+    about = {"__module__": hold.__module__, "_tracer": tracer, "_shared": shared}
+    made = type(hold.__name__, (acts, hold), about)
+    return type(kind.__name__, (acquires, kind), {"__module__": kind.__module__, "_hold_type": made})
 
 
-class TracedSeat(TracedLock, _thread_election.Seat):
-    """The lock of an election."""
-
-    _hold_type = TracedTerm
-
-
-class AsyncTracedLock(TracedLocks, aio.Lock):
-    """A lock of an instrumented client of libredlock.aio."""
-
-    _hold_type = AsyncTracedHold
-
-    async def _acquire(self, hold: Any, limit_ms: int, binding: Any) -> int:
-        with hold._acquire_span(limit_ms) as came_to:
-            return int(came_to(await super()._acquire(hold, limit_ms, binding)))
-
-
-class AsyncTracedRLock(aio.RLock, AsyncTracedLock):
-    """A re-entrant lock of libredlock.aio."""
-
-
-class AsyncTracedSeat(AsyncTracedLock, _task_election.Seat):
-    """The lock of an election in libredlock.aio."""
-
-    _hold_type = AsyncTracedTerm
-
-
-_KINDS = {"_lock_type": TracedLock, "_rlock_type": TracedRLock, "_seat_type": TracedSeat}
-_AIO_KINDS = {"_lock_type": AsyncTracedLock, "_rlock_type": AsyncTracedRLock, "_seat_type": AsyncTracedSeat}
+_KINDS = ("_lock_type", "_rlock_type", "_seat_type")

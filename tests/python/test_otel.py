@@ -250,6 +250,13 @@ def test_each_term_of_a_leader_has_a_hold(client, nodes, backend):
     assert not trace.get_current_span().get_span_context().is_valid
 
 
+def test_locks_in_memory_have_spans(backend):
+    with backend.instrument(libredlock.testing.MemoryClient()) as client:
+        with client.lock("r"), client.semaphore("gpu", 2):
+            pass
+    assert sorted(backend.names()) == 2 * ["acquire"] + 2 * ["hold"] + 2 * ["release"]
+
+
 def test_uninstrument_ends_it_for_all_kinds(client, backend):
     otel.uninstrument(client)
     with client.lock("r"), client.rlock("tree"):
