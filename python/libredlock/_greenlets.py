@@ -73,6 +73,7 @@ class Greenlets:
         self._drive_thread = drive_thread
         self._descriptor = lib.redlock_client_fd(client._handle)
         self._library = library
+        self.current, self.pause, self.in_thread = library.current, library.sleep, library.in_thread
         self._turns: dict[int, Any] = {}
         self._handles: dict[int, Any] = {}
         self._has_reader = False
@@ -119,16 +120,6 @@ class Greenlets:
     def release(self, handle: Any) -> int:
         client = self._client()
         return int(lib.redlock_lock_release(handle)) if client is None else self.drive(client, handle, RELEASE, 0)
-
-    def current(self) -> object:
-        return self._library.current()
-
-    def pause(self, length_s: float) -> None:
-        self._library.sleep(length_s)
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """What blocks, while the other greenlets go on."""
-        return self._library.in_thread(function)
 
     def close(self, client: Client, handle: Any) -> None:
         """Drains the client when all that wait have left it."""
