@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,44 +190,60 @@ int rlk_session_is_joinable(const struct rlk_line *l)
 
 /* ---- reading ---- */
 
-/* Copies the text behind name, at the start of a line, up to the end of the line. */
-static int info_field(const char *info, const char *name, char *out, size_t size)
+/* What INFO says that is kept: as text, or as a number where there is no size. */
+#define TEXT(field) offsetof(struct rlk_line, field), sizeof((struct rlk_line *)0)->field
+#define NUMBER(field) offsetof(struct rlk_line, field), 0
+static const struct {
+  const char *name;
+  size_t at, size;
+} info_fields[] = {
+    {"run_id", TEXT(run_id)},
+    {"redis_mode", TEXT(mode)},
+    {"redis_version", TEXT(version)},
+    {"server_name", TEXT(server)},
+    {"valkey_version", TEXT(version)}, /* behind the version of Redis that it is compatible with */
+    {"aof_enabled", TEXT(aof)},
+    {"aof_last_write_status", TEXT(aof_write)},
+    {"rdb_last_bgsave_status", TEXT(snapshot)},
+    {"role", TEXT(role)},
+    {"master_replid2", TEXT(replid2)},
+    {"maxmemory_policy", TEXT(policy)},
+    {"maxmemory", NUMBER(maxmemory)},
+    {"used_memory", NUMBER(used_memory)},
+};
+
+static void keep_field(struct rlk_line *l, const char *line, const char *colon)
 {
-  size_t name_size = strlen(name);
-  for (const char *line = info; line && *line; line = strchr(line, '\n')) {
-    line += *line == '\n';
-    if (*line == *name && strncmp(line, name, name_size) == 0 && line[name_size] == ':') {
-      size_t length = strcspn(line + name_size + 1, "\r\n");
-      if (length >= size)
-        length = size - 1;
-      memcpy(out, line + name_size + 1, length);
-      out[length] = 0;
-      return 1;
+  const char *value = colon + 1;
+  for (size_t i = 0; i < sizeof info_fields / sizeof *info_fields; i++) {
+    char *kept = (char *)l + info_fields[i].at;
+    size_t length;
+    if (*line != *info_fields[i].name || strncmp(line, info_fields[i].name, (size_t)(colon - line)) != 0 ||
+        info_fields[i].name[colon - line])
+      continue;
+    if (!info_fields[i].size) {
+      *(int64_t *)(void *)kept = strtoll(value, NULL, 10);
+      return;
     }
+    length = strcspn(value, "\r\n");
+    length = length < info_fields[i].size ? length : info_fields[i].size - 1;
+    memcpy(kept, value, length);
+    kept[length] = 0;
+    return;
   }
-  return 0;
 }
 
 void rlk_session_read_info(struct rlk_line *l, const char *info)
 {
-  char number[24];
   l->node->informed_ns = rlk_now(l->node->net);
   l->is_informed = 1;
-  info_field(info, "run_id", l->run_id, sizeof l->run_id);
-  info_field(info, "redis_mode", l->mode, sizeof l->mode);
-  if (info_field(info, "redis_version", l->version, sizeof l->version))
-    info_field(info, "valkey_version", l->version, sizeof l->version);
-  info_field(info, "server_name", l->server, sizeof l->server);
-  info_field(info, "aof_enabled", l->aof, sizeof l->aof);
-  info_field(info, "aof_last_write_status", l->aof_write, sizeof l->aof_write);
-  info_field(info, "rdb_last_bgsave_status", l->snapshot, sizeof l->snapshot);
-  info_field(info, "role", l->role, sizeof l->role);
-  info_field(info, "master_replid2", l->replid2, sizeof l->replid2);
-  info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
-  if (info_field(info, "maxmemory", number, sizeof number))
-    l->maxmemory = strtoll(number, NULL, 10);
-  if (info_field(info, "used_memory", number, sizeof number))
-    l->used_memory = strtoll(number, NULL, 10);
+  for (const char *line = info, *end; *line; line = end + (*end != 0)) {
+    const char *colon = strchr(line, ':');
+    end = strchr(line, '\n');
+    end = end ? end : line + strlen(line);
+    if (colon && colon < end)
+      keep_field(l, line, colon);
+  }
 }
 
 /* The proof shows which commands a script may use; access to the user's keys shows only when they are used. Whether
