@@ -127,4 +127,5 @@ def test_what_a_neighbour_forged_is_left_out(redlock, nodes):
     assert r"h                 \x1b[2J\x0ap1" in done.stdout
     assert re.search(r"^h +p3 +0\.1\.0 +45s ", done.stdout, re.M), "a number that the next field follows at once"
     assert len(done.stdout.splitlines()) < 1100
-    assert "programs have another list of nodes; --programs shows all" in redlock("doctor", *PATIENT).stdout
+    words = "programs have another list of nodes; --programs shows all"
+    eventually(lambda: words in redlock("doctor", *PATIENT).stdout, 60, "all of a full node is read in time")
