@@ -62,12 +62,15 @@ def rows(text):
 
 
 def command_rows():
-    """The strings of the command's source."""
+    """The table of status.c, and the strings of the command's source."""
     source = "".join(path.read_text() for path in sorted(COMMAND.glob("*.c")))
+    families = re.search(r"families\[FAMILIES\] = {(.*?)^};", source, re.S | re.M).group(1)
+    for name, meaning in re.findall(r'{"(\w+)", "(.*?)"}', families):
+        labels = "`resource`, `verdict`" if name == "verdict" else "`resource`"
+        yield f"| `redlock_resource_{name}` | gauge | {labels} | {meaning} |\n"
     text = re.sub(r'"\s*"', "", source).replace("\\n", "\n").replace('\\"', '"')
     for name, kind, meaning in re.findall(r'# TYPE (\w+) (\w+)\n# HELP \1 (.*?)"', text):
-        labels = "" if "_doctor_" in name else "`resource`, `verdict`" if name.endswith("_verdict") else "`resource`"
-        yield f"| `{name}` | {kind} | {labels} | {meaning} |\n"
+        yield f"| `{name}` | {kind} |  | {meaning} |\n"
 
 
 def page(library):
