@@ -165,7 +165,7 @@ def runs(path):
 def a_third():
     """Of cases that have passed on this interpreter, where the run has a sample."""
     sample = os.environ.get("REDLOCK_SAMPLE")
-    return ["--sample", sample, "--of", "3"] if sample else []
+    return [f"--sample={sample}", "--of=3"] if sample else []
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_the_wheel_passes_the_tests_on_other_interpreters(version, interpreter, 
     tests = Path(__file__).parent
     same_everywhere = [f"--ignore={tests / name}" for name in ("test_package.py", "test_docs.py", "test_types.py")]
     junit = tmp_path / "junit.xml"
-    wanted = ["-m", "not slow", f"--junitxml={junit}", *same_everywhere, *a_third(), tests]
+    wanted = [tests, "-m", "not slow", f"--junitxml={junit}", *same_everywhere, *a_third()]
     done = subprocess.run([python, "-m", "pytest", "-q", "-n", "3", *wanted], capture_output=True, text=True, cwd="/")
     if done.returncode and subprocess.run([sys.executable, ROOT / "tests/tools/late.py", junit]).returncode == 0:
         raise Late(done.stdout[-4000:])
