@@ -197,6 +197,12 @@ def test_unknown_tasks_and_parts_are_refused():
         assert done.returncode == 2 and message in done.stderr
 
 
+def test_help_of_the_tests_names_their_options():
+    said = subprocess.run([ROOT / "dev", "test", "--help"], capture_output=True, text=True, timeout=60).stdout
+    options = set(re.findall(r"^ +(--\w+)\)", (ROOT / "tests/run").read_text(), re.M)) - {"--aside"}
+    assert {"--all", "--plain", "--real", "--list"} <= options and all(option in said for option in options)
+
+
 def test_a_part_of_the_tests_installs_only_what_it_needs():
     def packages(*parts):
         words = [ROOT / "dev", "test", "--packages", *parts]
