@@ -95,7 +95,7 @@ static void a_child_knows_the_clocks_that_its_parent_has_read(void **state)
   strcpy(node->run_id, "0123456789");
   read_clock(0, 0);
   rlk_node_abandon(node);
-  strcpy(node->line->run_id, "0123456789");
+  strcpy(node->line->facts.run_id, "0123456789");
   rlk_eligible_note_server(node->line);
   now_ns += 100 * MS;
   read_clock(0, 5100);

@@ -178,7 +178,7 @@ static void a_server_is_ineligible(void **state)
   expect_why(RLK_WHY_SAME_SERVER);
   begin_again(state);
   get_ready();
-  memcpy(node.line->run_id, OTHER_ID, sizeof OTHER_ID);
+  memcpy(node.line->facts.run_id, OTHER_ID, sizeof OTHER_ID);
   note(rlk_session_change(node.line), RLK_WHY_OTHER_SERVER);
 }
 
@@ -255,15 +255,15 @@ static void a_server_stores_no_key(void **state)
   struct rlk_line *l = node.line;
   (void)state;
   get_ready();
-  strcpy(l->snapshot, "err");
+  strcpy(l->facts.snapshot, "err");
   note(rlk_refusal(&node, &why, world.now_ns), RLK_WHY_SNAPSHOT);
-  strcpy(l->aof_write, "err");
+  strcpy(l->facts.aof_write, "err");
   note(rlk_refusal(&node, &why, world.now_ns), RLK_WHY_AOF);
   node.refused_set_ns = world.now_ns;
   rlk_because_of(&node.refused_set_why, RLK_WHY_ERROR, "ERR no");
   note(rlk_refusal(&node, &why, world.now_ns), RLK_WHY_STORES_NO_KEY);
   assert_string_equal(why.words, "it refuses to store a key: ERR no");
-  l->maxmemory = l->used_memory = 9;
+  l->facts.maxmemory = l->facts.used_memory = 9;
   note(rlk_refusal(&node, &why, world.now_ns), RLK_WHY_FULL);
 }
 

@@ -55,7 +55,7 @@ static void look_at(struct rlk_planned *p, const struct rlk_node *n, int mode, i
 {
   struct rlk_common common = rlk_plan_common(n->net);
   int64_t clock_ms = n->voter->mark.since_ms + (now - n->voter->since_ns) / RLK_NS_PER_MS;
-  struct rlk_sight sight = {n->voter->marker, n->run_id, n->line->replid2, n->url.database, clock_ms};
+  struct rlk_sight sight = {n->voter->marker, n->run_id, n->line->facts.replid2, n->url.database, clock_ms};
   struct rlk_text words;
   rlk_plan_look(p, &sight, &common, mode);
   if (is_refused_otherwise(n) || (p->found == REDLOCK_FOUND_VOTES && rlk_guard_waits(n, now)))

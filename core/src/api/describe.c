@@ -146,22 +146,30 @@ static void expiry(struct rlk_text *out, int64_t at_s)
   rlk_text_format(out, at_s ? ",\"certificate_expires\":%lld" : ",\"certificate_expires\":null", (long long)at_s);
 }
 
-/* As it was when its connection was set up. */
+/* A node that is refused is connected to again and again: meanwhile it is what it was. */
+static const struct rlk_facts *facts_of(const struct rlk_node *n)
+{
+  static const struct rlk_facts unknown = {.scripts = RLK_UNKNOWN};
+  if (n->line->state == RLK_NODE_READY)
+    return &n->line->facts;
+  return n->refused ? &n->facts : &unknown;
+}
+
 static void server(const struct rlk_node *n, struct rlk_text *out)
 {
-  const struct rlk_line *l = n->line;
-  const char *security = l->link.fd >= 0 && l->link.ops->security ? l->link.ops->security(&l->link) : NULL;
-  int is_known = l->state == RLK_NODE_READY || n->refused;
-  more(out, "server", !is_known || !l->version[0] ? "" : l->server[0] ? l->server : "redis");
-  more(out, "version", n->version);
+  const struct rlk_link *link = &n->line->link;
+  const struct rlk_facts *facts = facts_of(n);
+  const char *security = link->fd >= 0 && link->ops->security ? link->ops->security(link) : NULL;
+  more(out, "server", !facts->version[0] ? "" : facts->server[0] ? facts->server : "redis");
+  more(out, "version", n->facts.version);
   more(out, "run_id", n->run_id);
   more(out, "tls", security ? security : "");
   expiry(out, n->tls.expires_s);
-  more(out, "role", is_known ? l->role : "");
-  more(out, "mode", is_known ? l->mode : "");
-  more(out, "maxmemory_policy", is_known ? l->policy : "");
-  more(out, "persistence", !is_known || !l->aof[0] ? "" : l->aof[0] == '1' ? "aof" : "no aof");
-  answer(out, "scripts", is_known ? l->scripts : RLK_UNKNOWN);
+  more(out, "role", facts->role);
+  more(out, "mode", facts->mode);
+  more(out, "maxmemory_policy", facts->policy);
+  more(out, "persistence", !facts->aof[0] ? "" : facts->aof[0] == '1' ? "aof" : "no aof");
+  answer(out, "scripts", facts->scripts);
 }
 
 /* Its answers to SET. */

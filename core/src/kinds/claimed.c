@@ -177,8 +177,8 @@ static uint8_t read_renewal(const struct rlk_request *r, const struct rlk_reply 
   return rlk_reply_is_answers(reply, 1) || names_another(r, reply, 0) ? RLK_FITS : RLK_MISFIT;
 }
 
-/* A node has the lock if it has the token under all keys; of a token that is only known to have been taken over, what
- * it has is released. */
+/* A node had the lock if it had the token under all keys. A token that was adopted, and that no extension has
+ * confirmed, may never have had all of these keys: there one is enough. */
 static uint8_t read_drop(const struct rlk_request *r, const struct rlk_reply *reply)
 {
   const redlock_lock *lock = rlk_vote_lock(r);

@@ -127,7 +127,7 @@ void rlk_node_refuse(struct rlk_node *n, const struct rlk_reason *why, int64_t n
 static void ready(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
-  rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
+  rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->facts.version);
   rlk_node_be(l, RLK_NODE_READY);
   if (n->address_next > 0)
     n->used = n->addresses[n->address_next - 1];

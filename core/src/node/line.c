@@ -19,7 +19,7 @@ const char *rlk_error_words(int error, char *out)
 static int may_expect_tls(const struct rlk_line *l)
 {
   const struct rlk_url *url = &l->node->url;
-  int is_answered = l->client_id || l->run_id[0];
+  int is_answered = l->client_id || l->facts.run_id[0];
   return l->state == RLK_NODE_SETUP && !is_answered && !url->is_tls && !url->is_unix;
 }
 

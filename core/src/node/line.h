@@ -20,6 +20,16 @@ enum rlk_node_state {
 
 enum rlk_answer { RLK_UNKNOWN, RLK_YES, RLK_NO };
 
+/* What a server says about itself: INFO, and whether its scripts may run. */
+struct rlk_facts {
+  char run_id[41], role[16], mode[16], policy[32], version[24], server[16];
+  char replid2[RLK_REPLID2_DIGITS + 1]; /* the history that it had as a replica, zeros: none; "" unknown */
+  char aof[4];                          /* "1": it has an append-only file; "" unknown */
+  char aof_write[8], snapshot[8]; /* "ok" or "err": how the last write of it ended, and the last snapshot; "" unknown */
+  enum rlk_answer scripts;
+  int64_t maxmemory, used_memory;
+};
+
 struct rlk_line {
   struct rlk_node *node;
   enum rlk_node_state state; /* set by node.c */
@@ -43,18 +53,13 @@ struct rlk_line {
   int setup_again; /* it must be repeated, without HELLO */
   int setup_fault; /* the first error in it: enum rlk_fault */
   struct rlk_reason setup_error;
-  char run_id[41], role[16], mode[16], policy[32], version[24], server[16];
-  char replid2[RLK_REPLID2_DIGITS + 1]; /* the history that it had as a replica, zeros: none; "" unknown */
-  char aof[4];                          /* "1": it has an append-only file; "" unknown */
-  char aof_write[8], snapshot[8]; /* "ok" or "err": how the last write of it ended, and the last snapshot; "" unknown */
-  char marker[RLK_MARKER_SIZE];   /* of the restart guard; "" none */
-  int is_registered;              /* it was written in this set-up */
-  int is_informed;                /* INFO was answered */
-  enum rlk_answer scripts;        /* are they allowed? */
-  struct rlk_clock_sample time;   /* of the restart guard */
-  int64_t maxmemory, used_memory;
-  int64_t client_id;       /* the server's number for this connection; 0 unknown */
-  struct rlk_node *shared; /* the node under whose address the server votes already, or NULL */
+  struct rlk_facts facts;
+  char marker[RLK_MARKER_SIZE]; /* of the restart guard; "" none */
+  int is_registered;            /* it was written in this set-up */
+  int is_informed;              /* INFO was answered */
+  struct rlk_clock_sample time; /* of the restart guard */
+  int64_t client_id;            /* the server's number for this connection; 0 unknown */
+  struct rlk_node *shared;      /* the node under whose address the server votes already, or NULL */
 };
 
 void rlk_line_init(struct rlk_line *line, struct rlk_node *node);

@@ -48,10 +48,10 @@ struct rlk_node {
   struct rlk_line *heard;  /* SERVER: whose facts count though it is gone */
   int dirty;               /* in net->dirty_nodes */
   struct rlk_node *next_dirty;
-  int no_hello;                 /* the server does not know HELLO */
-  int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
-  char run_id[41], version[24]; /* of the last session that was set up */
-  char replid2[RLK_REPLID2_DIGITS + 1];
+  int no_hello;                                     /* the server does not know HELLO */
+  int session_proved;                               /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
+  struct rlk_facts facts;                           /* of the last session that was set up */
+  char run_id[41], replid2[RLK_REPLID2_DIGITS + 1]; /* the last that were known */
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */

@@ -170,11 +170,9 @@ enum rlk_why rlk_session_begin(struct rlk_line *l, struct rlk_reason *why)
   l->setup_left = 0;
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
-  l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
-  l->aof_write[0] = l->snapshot[0] = l->replid2[0] = 0;
+  l->facts = (struct rlk_facts){.scripts = RLK_UNKNOWN};
   l->marker[0] = l->is_registered = l->is_informed = 0;
-  l->maxmemory = l->used_memory = l->client_id = 0;
-  l->scripts = RLK_UNKNOWN;
+  l->client_id = 0;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
   l->node->entry_until_ns = 0;
@@ -191,8 +189,8 @@ int rlk_session_is_joinable(const struct rlk_line *l)
 /* ---- reading ---- */
 
 /* What INFO says that is kept: as text, or as a number where there is no size. */
-#define TEXT(field) offsetof(struct rlk_line, field), sizeof((struct rlk_line *)0)->field
-#define NUMBER(field) offsetof(struct rlk_line, field), 0
+#define TEXT(field) offsetof(struct rlk_facts, field), sizeof((struct rlk_facts *)0)->field
+#define NUMBER(field) offsetof(struct rlk_facts, field), 0
 static const struct {
   const char *name;
   size_t at, size;
@@ -212,11 +210,11 @@ static const struct {
     {"used_memory", NUMBER(used_memory)},
 };
 
-static void keep_field(struct rlk_line *l, const char *line, const char *colon)
+static void keep_field(struct rlk_facts *facts, const char *line, const char *colon)
 {
   const char *value = colon + 1;
   for (size_t i = 0; i < sizeof info_fields / sizeof *info_fields; i++) {
-    char *kept = (char *)l + info_fields[i].at;
+    char *kept = (char *)facts + info_fields[i].at;
     size_t length;
     if (*line != *info_fields[i].name || strncmp(line, info_fields[i].name, (size_t)(colon - line)) != 0 ||
         info_fields[i].name[colon - line])
@@ -242,7 +240,7 @@ void rlk_session_read_info(struct rlk_line *l, const char *info)
     end = strchr(line, '\n');
     end = end ? end : line + strlen(line);
     if (colon && colon < end)
-      keep_field(l, line, colon);
+      keep_field(&l->facts, line, colon);
   }
 }
 
@@ -314,7 +312,7 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   if (l->setup_again)
     return; /* not logged in yet */
   if (step == PROVE || (step == LOAD && rlk_fault_forbids(fault)))
-    l->scripts = RLK_NO;
+    l->facts.scripts = RLK_NO;
   l->setup_fault = (int)fault;
   note_error(l, step, fault, text);
 }
@@ -368,21 +366,21 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
     read_marker(l, &reply->text);
   else if (step == TIME)
     read_time(l, reply, request->sent_ns);
-  else if (step == PROVE && l->scripts == RLK_UNKNOWN)
-    l->scripts = RLK_YES;
+  else if (step == PROVE && l->facts.scripts == RLK_UNKNOWN)
+    l->facts.scripts = RLK_YES;
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 
 int rlk_session_is_demoted(const struct rlk_line *l)
 {
-  return l->role[0] && strcmp(l->role, "master") != 0;
+  return l->facts.role[0] && strcmp(l->facts.role, "master") != 0;
 }
 
 /* Not by the run_id alone: one that was a replica meanwhile has the keys of another server. */
 int rlk_session_is_other(const struct rlk_line *l)
 {
-  return l->run_id[0] &&
-         (strcmp(l->node->run_id, l->run_id) != 0 || !rlk_replid2_is_same(l->node->replid2, l->replid2));
+  return l->facts.run_id[0] &&
+         (strcmp(l->node->run_id, l->facts.run_id) != 0 || !rlk_replid2_is_same(l->node->replid2, l->facts.replid2));
 }
 
 enum rlk_why rlk_session_change(const struct rlk_line *l)

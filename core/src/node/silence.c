@@ -132,7 +132,7 @@ void rlk_silence_replace(struct rlk_line *l)
   n->second = NULL;
   n->line = l;
   rlk_silence_forget(n);
-  if (old->client_id && strcmp(n->run_id, l->run_id) == 0)
+  if (old->client_id && strcmp(n->run_id, l->facts.run_id) == 0)
     kill_old(l, old->client_id);
   rlk_line_close(old);
   rlk_node_be(old, RLK_NODE_OFF);

@@ -18,12 +18,11 @@ static void forget(struct rlk_node *n, enum redlock_loss why)
 
 static void become(struct rlk_node *n, const struct rlk_line *l)
 {
-  if (l->run_id[0])
-    memcpy(n->run_id, l->run_id, sizeof n->run_id);
-  if (l->version[0])
-    memcpy(n->version, l->version, sizeof n->version);
-  if (l->replid2[0])
-    memcpy(n->replid2, l->replid2, sizeof n->replid2);
+  n->facts = l->facts;
+  if (l->facts.run_id[0])
+    memcpy(n->run_id, l->facts.run_id, sizeof n->run_id);
+  if (l->facts.replid2[0])
+    memcpy(n->replid2, l->facts.replid2, sizeof n->replid2);
 }
 
 /* With a guard the leases there go on to count until they end: nobody is granted anything by a replica, or by another
@@ -33,7 +32,7 @@ void rlk_eligible_note_server(struct rlk_line *l)
   struct rlk_node *n = l->node;
   int is_other = rlk_session_is_other(l), restarted = is_other && n->run_id[0];
   int keeps_leases = restarted && rlk_guard_note_restart(n);
-  const char *event = strcmp(n->run_id, l->run_id) != 0 ? "a new run_id" : "a new master_replid2";
+  const char *event = strcmp(n->run_id, l->facts.run_id) != 0 ? "a new run_id" : "a new master_replid2";
   n->net->servers += is_other;
   if (is_other)
     n->voter->clock.at_ns = n->voter->has_voted = 0;
@@ -65,7 +64,7 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 {
   for (int i = 0; i < l->node->net->node_count; i++) {
     struct rlk_node *other = &l->node->net->nodes[i];
-    if (other != l->node && has_voted_as(other, l->run_id, now) && !RLK_MUTANT(COUNTED_TWICE))
+    if (other != l->node && has_voted_as(other, l->facts.run_id, now) && !RLK_MUTANT(COUNTED_TWICE))
       return other;
   }
   return NULL;
@@ -73,16 +72,16 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 
 enum rlk_why rlk_eligible_objection(const struct rlk_line *l, struct rlk_reason *why)
 {
-  if (strcmp(l->mode, "cluster") == 0)
+  if (strcmp(l->facts.mode, "cluster") == 0)
     return rlk_because(why, RLK_WHY_CLUSTER, NULL);
-  if (l->mode[0] && strcmp(l->mode, "standalone") != 0)
-    return rlk_because(why, RLK_WHY_MODE, l->mode);
-  if (!l->run_id[0] || !l->role[0])
+  if (l->facts.mode[0] && strcmp(l->facts.mode, "standalone") != 0)
+    return rlk_because(why, RLK_WHY_MODE, l->facts.mode);
+  if (!l->facts.run_id[0] || !l->facts.role[0])
     return rlk_because(why, RLK_WHY_NO_IDENTITY, NULL);
   if (rlk_session_is_demoted(l))
     return rlk_because(why, RLK_WHY_REPLICA, NULL);
-  if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0)
-    return rlk_because(why, RLK_WHY_EVICTS, l->policy);
+  if (l->facts.maxmemory > 0 && l->facts.policy[0] && strcmp(l->facts.policy, "noeviction") != 0)
+    return rlk_because(why, RLK_WHY_EVICTS, l->facts.policy);
   return RLK_WHY_NONE;
 }
 
@@ -136,7 +135,7 @@ static int is_recent(int64_t moment_ns, int64_t now)
 
 static int is_full(const struct rlk_line *l)
 {
-  return l->maxmemory > 0 && l->used_memory >= l->maxmemory;
+  return l->facts.maxmemory > 0 && l->facts.used_memory >= l->facts.maxmemory;
 }
 
 /* The state in INFO counts unless a SET was answered later. A failed snapshot need not keep the server from writing. */
@@ -147,16 +146,17 @@ enum rlk_why rlk_refusal(const struct rlk_node *n, struct rlk_reason *why, int64
   char detail[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(detail, sizeof detail);
   if (is_full(l) && !has_written_since) {
-    rlk_text_format(&text, "used_memory %lld, maxmemory %lld", (long long)l->used_memory, (long long)l->maxmemory);
+    rlk_text_format(&text, "used_memory %lld, maxmemory %lld", (long long)l->facts.used_memory,
+                    (long long)l->facts.maxmemory);
     return rlk_because(why, RLK_WHY_FULL, detail);
   }
   if (is_recent(n->refused_set_ns, now)) {
     rlk_because(why, RLK_WHY_STORES_NO_KEY, n->refused_set_why.words);
     return why->why = n->refused_set_why.why == RLK_WHY_ERROR ? RLK_WHY_STORES_NO_KEY : n->refused_set_why.why;
   }
-  if (strcmp(l->aof_write, "err") == 0 && !has_written_since)
+  if (strcmp(l->facts.aof_write, "err") == 0 && !has_written_since)
     return rlk_because(why, RLK_WHY_AOF, NULL);
-  if (strcmp(l->snapshot, "err") == 0 && !is_recent(n->wrote_ns, now))
+  if (strcmp(l->facts.snapshot, "err") == 0 && !is_recent(n->wrote_ns, now))
     return rlk_because(why, RLK_WHY_SNAPSHOT, NULL);
   return RLK_WHY_NONE;
 }

@@ -27,8 +27,8 @@ static struct rlk_marker new_marker(const struct rlk_line *l)
       .nodes = net->node_count, .database = l->node->url.database, .max_ttl_ms = RLK_INT(&net->options, MAX_TTL_MS)};
   struct rlk_text nonce = rlk_text_in(marker.nonce, sizeof marker.nonce);
   struct rlk_text cluster = rlk_text_in(marker.cluster, sizeof marker.cluster);
-  memcpy(marker.run_id, l->run_id, sizeof marker.run_id);
-  memcpy(marker.replid2, l->replid2[0] ? l->replid2 : RLK_REPLID2_NONE, sizeof marker.replid2);
+  memcpy(marker.run_id, l->facts.run_id, sizeof marker.run_id);
+  memcpy(marker.replid2, l->facts.replid2[0] ? l->facts.replid2 : RLK_REPLID2_NONE, sizeof marker.replid2);
   rlk_text_format(&nonce, "%016llx", (unsigned long long)rlk_random(net));
   rlk_text_add(&cluster, RLK_STRING(net, CLUSTER));
   return marker;
@@ -53,7 +53,8 @@ static void note_nonce(struct rlk_voter *v)
 
 static struct rlk_sight sight_of(const struct rlk_line *l)
 {
-  return (struct rlk_sight){l->marker, l->run_id, l->replid2, l->node->url.database, l->time.server_us / 1000};
+  return (struct rlk_sight){l->marker, l->facts.run_id, l->facts.replid2, l->node->url.database,
+                            l->time.server_us / 1000};
 }
 
 static enum rlk_finding find(const struct rlk_line *l, const struct rlk_sight *sight)

@@ -1,5 +1,6 @@
 """What makes a node eligible to vote, and the ways to reach it."""
 import socket
+import time
 
 import pytest
 
@@ -60,6 +61,19 @@ def test_neither_a_memory_limit_nor_a_policy_alone_evicts(nodes, make_client, op
     lock = make_client(nodes.urls).lock()
     assert lock.acquire() == OK
     others_grant(lock, nodes, odd=None)
+
+
+def test_a_refused_node_stays_described_while_tried_again(nodes, make_client, make_cluster, proxy):
+    """It is connected to anew again and again; here the server answers no more."""
+    nodes[0].replica_of(make_cluster(1)[0])
+    relay = proxy(nodes[0])
+    client = make_client([relay.url, *nodes.urls[1:]], settle=False)
+    node = lambda: client.describe()["nodes"][0]  # noqa: E731
+    spin(client, lambda: node()["state"] == "refused")
+    relay.hold("down")
+    roles, began = set(), time.monotonic()
+    spin(client, lambda: roles.add(node()["role"]) or time.monotonic() - began > 1)
+    assert roles == {"slave"}
 
 
 # ---- one server under several addresses ------------------------------------------------------------------------
