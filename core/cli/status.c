@@ -87,7 +87,9 @@ char *verdict_words(const struct session *session, int verdict)
   if (has_holder(verdict))
     return holder_words(session->client, session->lock);
   if (told == 0)
-    return format(nodes == 1 ? "the node did not answer" : "none of the %d nodes answered", nodes);
+    return format(nodes == 1 ? "the node has not said whether it has a key"
+                             : "none of the %d nodes has said whether it has a key",
+                  nodes);
   if (nodes == 1)
     return format("the node has %s key", keys > 0 ? "a" : "no");
   if (verdict == REDLOCK_VERDICT_SPLIT)

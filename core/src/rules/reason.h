@@ -138,7 +138,8 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(WRONGPASS, "wrongpass", BY_A_PERSON, "WRONGPASS", "correct the user and the password",                             \
     "The server knows no such user, or another password.")                                                             \
   X(NOPERM, "noperm", BY_A_PERSON, "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")           \
-  X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s", "`redlock help acl` prints all that the user needs",             \
+  X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s",                                                                  \
+    "`redlock help acl` prints all that the user needs; keys with a prefix need key_prefix",                           \
     "The ACL of the user denies a command that the set-up needs.")                                                     \
   X(DATABASE, "database", NEVER, "DB index is out of range",                                                           \
     "use a database that it has: the number at the end of the URL",                                                    \

@@ -324,5 +324,5 @@ def test_a_single_node_is_spoken_of_in_the_singular(redlock, make_cluster):
     assert last("status", "x") == "free: the node has no key"
     assert redlock("doctor").stdout.endswith("\nthe node may vote\n")
     server.kill()
-    assert last("status", "x") == "unknown: the node did not answer"
+    assert last("status", "x") == "unknown: the node has not said whether it has a key"
     assert redlock("doctor").stdout.endswith("\nthe node may not vote: no lock is granted\n")

@@ -103,6 +103,17 @@ def test_a_user_of_some_keys_only_lacks_just_commands(redlock, nodes):
         [("shared", "mget"), ("permits", "mget")]
 
 
+def test_a_user_of_prefixed_keys_is_told_of_key_prefix(redlock, user):
+    user(("~app:*", "&app:*", "+@all"))
+    done = redlock("doctor")
+    assert done.returncode == REFUSED_CONFIG and "the user needs; keys with a prefix need key_prefix\n" in done.stdout
+    done = redlock("status", "r")
+    assert done.returncode == REFUSED_CONFIG
+    assert done.stdout.endswith("\nunknown: none of the 5 nodes has said whether it has a key\n")
+    redlock.env["REDLOCK_KEY_PREFIX"] = "app:"
+    assert redlock("status", "r").stdout.endswith("\nfree: 5 of 5 nodes answered, 5 have no key\n")
+
+
 @pytest.mark.parametrize("args, words", [
     (("--kinds", "rw"), "--kinds rw: allowed are shared, several, permits and hash, separated by commas"),
     (("--kinds", "shared,"), "--kinds shared,: allowed are"), (("--kinds", ""), "--kinds : allowed are"),
