@@ -69,7 +69,7 @@ def musl(made, tmp_path_factory):
     for name, options in OPTIONS.items():
         built.cmake(source_package.fetch(name, built.sources), built.folder / name, *options)
     built.cmake(ROOT, built.folder / "redlock", "-DREDLOCK_WARNINGS_AS_ERRORS=ON", "-DREDLOCK_TEST_OPENSSL=OFF",
-                targets=("redlock", *UNITS))
+                "-DCMAKE_BUILD_TYPE=None", targets=("redlock", *UNITS))
     return built
 
 
