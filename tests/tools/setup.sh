@@ -165,7 +165,7 @@ need_tested_package() { need_package venv-python tests/python/requirements.txt; 
 
 # ---- builds ---------------------------------------------------------------------------------------------------
 
-# build PRESET [CMAKE-ARGUMENT...]
+# build PRESET [CMAKE-ARGUMENT...]; with `build_parts` only these targets of it
 build() { alone "$1" configure_and_build "$@"; }
 
 configure_and_build() {
@@ -174,7 +174,7 @@ configure_and_build() {
   echo "== building build/$preset"
   : >"build/$preset.log"
   quietly "$preset" cmake --preset "$preset" "$@"
-  quietly "$preset" cmake --build --preset "$preset"
+  quietly "$preset" cmake --build --preset "$preset" ${build_parts:+--target $build_parts}
 }
 
 use_build() {
