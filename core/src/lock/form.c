@@ -58,12 +58,12 @@ static void ask_all(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, now + lock->op.asked.node_timeout_ns);
 }
 
-/* Where a lock of this kind has it. One of several resources has it on all of them, or not at all. */
+/* Where a lock of this kind has it. One of several resources that has it on some of them is none of this kind. */
 static int own_form(const redlock_lock *lock)
 {
   char form = lock->claim->kind->form;
   int slot = lock->claim->slots.chosen ? lock->claim->slots.chosen - 1 : 0;
-  return form == 's' ? SHARED : form == 'h' ? HASH : lock->key->count > 1 ? NOWHERE : STRING + slot;
+  return lock->key->count > 1 ? NOWHERE : form == 's' ? SHARED : form == 'h' ? HASH : STRING + slot;
 }
 
 int rlk_form_told(redlock_lock *lock, const struct rlk_node *n, const struct rlk_outcome *out)
@@ -80,19 +80,19 @@ int rlk_form_told(redlock_lock *lock, const struct rlk_node *n, const struct rlk
 static void say(redlock_lock *lock, int form)
 {
   int permits = permits_of(lock);
-  char why[160];
+  char own = lock->claim->kind->form, why[160];
   struct rlk_text text = rlk_text_in(why, sizeof why);
   rlk_text_add(&text, "held in another form: ");
-  if (form == SHARED)
+  if (form == SHARED && own != 's')
     rlk_text_add(&text, "shared; give " RLK_NAMED("shared"));
-  else if (form == HASH)
+  else if (form == HASH && own != 'h')
     rlk_text_add(&text, "hash; give " RLK_NAMED("layout") " hash");
   else if (permits)
     rlk_text_format(&text, "permit %d of %d; give " RLK_NAMED("permits") " %d and " RLK_NAMED("slot") " %d",
                     form - STRING, permits, permits, form - STRING);
   else if (lock->key->count > 1)
     rlk_text_add(&text, "on fewer resources; give those alone");
-  else if (lock->claim->kind->form == 'h')
+  else if (own == 'h')
     rlk_text_add(&text, "plain; give " RLK_NAMED("layout") " string");
   else
     rlk_text_add(&text, "plain; give " RLK_NAMED("permits") " 1");

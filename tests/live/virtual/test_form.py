@@ -13,6 +13,8 @@ HELD_AS = [(SHARED, PLAIN, "shared; give shared"), (SHARED, HASH, "shared; give 
            (PERMIT, PLAIN, "permit 2 of 4; give permits 4 and slot 2"),
            (PERMIT, {"permits": 4, "slot": 1}, "permit 2 of 4; give permits 4 and slot 2")]
 
+FEWER = [(kind, {**kind, **SET}, "on fewer resources; give those alone") for kind in (SHARED, HASH)]
+
 
 def of(client, kind):
     return client.lock("r", *kind.get("more", ()), **{name: kind[name] for name in kind if name != "more"})
@@ -37,7 +39,7 @@ def handed(nodes, make_client):
 
 
 @pytest.mark.parametrize("operation", ["extend", "expire"])
-@pytest.mark.parametrize("held, used, words", HELD_AS)
+@pytest.mark.parametrize("held, used, words", HELD_AS + FEWER)
 def test_an_extension_says_the_form(nodes, client, handed, held, used, words, operation):
     token, lock = handed(held), of(client, used)
     before = kept(nodes)
