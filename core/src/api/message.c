@@ -38,11 +38,16 @@ static void headline(redlock_lock *lock, struct rlk_text *out)
     rlk_text_format(out, ", %d needed", c->engine.quorum);
 }
 
+static int is_granted(const redlock_lock *lock)
+{
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  return lock->op.kind == REDLOCK_ACQUIRE && tally.granted >= tally.quorum;
+}
+
 /* The lock was free when its nodes were asked last. */
 static int is_left_to_others(const redlock_lock *lock)
 {
-  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  return tally.free > 0 || tally.granted >= tally.quorum;
+  return rlk_count(lock->votes, lock->engine->net.node_count).free > 0 || is_granted(lock);
 }
 
 static void held_words(const redlock_lock *lock, const char *what, struct rlk_text *out)
@@ -83,6 +88,9 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only) {
     held_words(lock, "held by ", out);
     rlk_text_add(out, ": ");
+  } else if (lock->op.status == REDLOCK_NO_QUORUM && is_granted(lock)) {
+    rlk_text_add(out,
+                 "granted too late: less than " RLK_NAMED("min_validity_ms") " of " RLK_NAMED("ttl_ms") " was left: ");
   } else if (lock->op.status == REDLOCK_NO_QUORUM || lock->op.status == REDLOCK_REFUSED_CONFIG) {
     rlk_text_add(out, "no quorum: ");
   } else if (lock->op.status == REDLOCK_CANCELLED || lock->op.status == REDLOCK_TIMED_OUT ||

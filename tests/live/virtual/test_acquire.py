@@ -216,6 +216,18 @@ def test_too_little_validity_is_a_failure(nodes, make_client, proxies):
     nodes.no_keys()
 
 
+def test_message_says_that_a_majority_granted_too_late(nodes, make_client):
+    """The program looks after its client only when the keys have expired."""
+    lock = make_client(nodes.urls, ttl_ms=500, node_timeout_ms="auto", min_validity_ms="auto").lock()
+    eventually(lambda: lock.acquire(5000) == OK)
+    assert lock.release() == OK
+    assert lock.start(rl.ACQUIRE | rl.AT_ONCE, 0) == OK
+    eventually(lambda: sum(node.get("r") is not None for node in nodes) >= 3)
+    eventually(lambda: all(node.get("r") is None for node in nodes))
+    assert finish(lock) == NO_QUORUM
+    assert lock.message.startswith("granted too late: less than min_validity_ms of ttl_ms was left: ")
+
+
 def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     """A connection that has not answered for 5 s is closed; the node is connected anew when it runs again."""
     client = make_client(nodes.urls, **rl.lapsing(1000))
