@@ -178,12 +178,21 @@ static void kill_when_due(struct run *run)
   job_signal(&run->job, SIGKILL);
 }
 
+/* Tells the guard until when the lock is held. A renewal that the library's own thread hears of wakes nobody here, so
+ * the lock is looked at again by that time. */
+static int64_t guard_until_ms(const struct run *run)
+{
+  struct watch watch = guard_watch(run->session, run->job.pid);
+  guard_tell(&run->job.guard, watch);
+  return watch.term_ms + 1;
+}
+
 /* Nothing reports the end of CMD's children, so it polls. */
 static int poll_limit_ms(const struct run *run)
 {
-  if (!run->lost || run->killed)
+  if (run->killed)
     return -1;
-  int64_t left_ms = run->kill_at_ms - redlock_now_ms();
+  int64_t left_ms = (run->lost ? run->kill_at_ms : guard_until_ms(run)) - redlock_now_ms();
   if (!run->job.running && left_ms > GROUP_LOOK_MS)
     left_ms = GROUP_LOOK_MS;
   return left_ms < 0 ? 0 : (int)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
@@ -202,8 +211,6 @@ static void watch_job(struct run *run)
     while ((number = session_signal(run->session)) != 0)
       hear(run, number);
     look_at_lock(run);
-    if (!run->lost)
-      guard_tell(&run->job.guard, guard_watch(run->session, run->job.pid));
     kill_when_due(run);
   }
   guard_tell(&run->job.guard, (struct watch){.group = 0}); /* what CMD leaves running stays */

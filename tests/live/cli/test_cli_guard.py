@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,14 @@ def test_a_guard_that_slept_goes_by_the_newest_lease(redlock, family):
     assert not any(map(is_gone, pids)) and redlock.json("status", "job")[1]["holder"] == token
     running.send_signal(signal.SIGKILL)
     all_gone(pids)
+
+
+def test_a_renewal_that_wakes_only_its_thread_is_no_loss(redlock, tmp_path):
+    """The thread that renews reads every answer first: redlock itself has nothing to read."""
+    shim = Path(BIN).parent / "tests" / "live" / "deaf.so"
+    env = dict(redlock.env, LD_PRELOAD=str(shim), DEAF=str(tmp_path / "deaf"))
+    done = redlock("run", *SHORT, "job", "--", *sh(": >$DEAF; sleep 6; echo done"), env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def full_pipe():
