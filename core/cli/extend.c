@@ -15,7 +15,10 @@ static int64_t kept_ms(struct session *session)
   const char *resource = session->args->resource;
   redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
   (void)session_operate_within(session, lock, REDLOCK_INSPECT, LOOK_LIMIT_MS);
-  int64_t ttl_ms = redlock_lock_holder_ttl_ms(lock);
+  char *holder = lock_holder(lock); /* of readers the one with the longest lease */
+  bool is_another = redlock_lock_verdict(lock) == REDLOCK_VERDICT_SHARED && strcmp(holder, session->args->token) != 0;
+  int64_t ttl_ms = is_another ? 0 : redlock_lock_holder_ttl_ms(lock);
+  free(holder);
   redlock_lock_free(lock);
   return ttl_ms;
 }

@@ -79,6 +79,17 @@ def test_expire_needs_the_token(redlock, nodes):
     assert "TOKEN is missing" in redlock("expire", "orders:42").stderr
 
 
+def test_lease_of_another_reader_is_not_what_is_kept(redlock, nodes):
+    redlock.acquire("r", "--shared", "--ttl", "30s")
+    token = redlock.acquire("r", "--shared", "--ttl", "9s")
+    for command in ("extend", "expire"):
+        done, answer = redlock.json(command, "--shared", "--ttl", "9s", "r", token)
+        assert done.returncode == 0 and answer["holder_ttl_ms"] <= 9000
+        assert held_s(redlock.once(command, "--shared", "--ttl", "9s", "r", token).stderr) < 9
+    answer = eventually(lambda: kept_ms(redlock.json("extend", "--shared", "--ttl", "30s", "r", token)[1]), 15, "it")
+    assert 9000 < answer["holder_ttl_ms"] <= 30000
+
+
 def test_extend_in_json_has_token_and_validity(redlock, nodes):
     token = acquired(redlock, nodes)
     done, answer = redlock.json("extend", "--ttl", "20s", "orders:42", token)
