@@ -310,7 +310,8 @@ static int timer(redlock_lock *lock, int64_t now)
     return give_up(lock, last_verdict(lock), now);
   if (now >= lock->op.outage_until_ns)
     return give_up(lock, rlk_is_outage(lock->attempt.verdict) ? lock->attempt.verdict : REDLOCK_NO_QUORUM, now);
-  if (lock->op.phase == RLK_ASKING_QUEUE || (lock->op.phase == RLK_SLEEPING && lock->wait->room))
+  if (lock->op.phase == RLK_ASKING_QUEUE ||
+      (lock->op.phase == RLK_SLEEPING && (lock->wait->room || rlk_has_place(lock))))
     return take_turn(lock, rlk_queue_timer(lock, now), now);
   if (lock->op.phase == RLK_SLEEPING)
     return attempt(lock, now);

@@ -29,20 +29,26 @@ static int64_t arrival_us(const redlock_lock *lock, int home, int64_t now)
   return (at_ns - waited_ns) / 1000;
 }
 
-static int is_first(const redlock_lock *lock)
+/* 1: no other such lock is before it in any queue; 0: nobody at all, whom readers would pass. */
+static int ranks_at_most(const redlock_lock *lock, int rank)
 {
   for (int i = 0; i < lock->key->count; i++)
-    if (lock->wait->parts[i].rank > 1)
+    if (lock->wait->parts[i].rank > rank)
       return 0;
   return 1;
 }
 
-static int is_open_to(const redlock_lock *lock)
+static int all_are_free(const redlock_lock *lock)
 {
   for (int i = 0; i < lock->key->count; i++)
-    if (lock->wait->parts[i].rank > 0 || !lock->wait->parts[i].is_free)
+    if (!lock->wait->parts[i].is_free)
       return 0;
   return 1;
+}
+
+static int is_its_turn(const redlock_lock *lock, int64_t now)
+{
+  return ranks_at_most(lock, 0) && (all_are_free(lock) || rlk_round_is_overdue(lock, now));
 }
 
 static void ask_all_now(redlock_lock *lock)
@@ -71,7 +77,7 @@ static void let_pass(redlock_lock *lock, int64_t until_ns)
 
 static void take_turns(redlock_lock *lock, int64_t now)
 {
-  if (!is_first(lock)) {
+  if (!ranks_at_most(lock, 1)) {
     if (lock->wait->keeps)
       let_pass(lock, 0);
     lock->wait->keeps_until_ns = 0;
@@ -146,7 +152,7 @@ static enum rlk_turn sleep(redlock_lock *lock, int64_t due_ns, int64_t now)
 {
   if (lock->wait->keeps_until_ns && lock->wait->keeps_until_ns < due_ns)
     due_ns = lock->wait->keeps_until_ns;
-  if (is_open_to(lock) && lock->wait->pause_until_ns > now && lock->wait->pause_until_ns < due_ns)
+  if (is_its_turn(lock, now) && lock->wait->pause_until_ns > now && lock->wait->pause_until_ns < due_ns)
     due_ns = lock->wait->pause_until_ns;
   lock->op.phase = RLK_SLEEPING;
   lock->attempt.wake_ns = due_ns;
@@ -156,7 +162,7 @@ static enum rlk_turn sleep(redlock_lock *lock, int64_t due_ns, int64_t now)
 
 enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now)
 {
-  if (now >= lock->wait->pause_until_ns && (is_open_to(lock) || (is_first(lock) && rlk_round_is_overdue(lock, now))))
+  if (now >= lock->wait->pause_until_ns && is_its_turn(lock, now))
     return RLK_TURN_ATTEMPT;
   take_turns(lock, now);
   return sleep(lock, ask_those_due(lock, now), now);

@@ -70,6 +70,32 @@ def test_its_release_wakes_the_waiters_of_each(nodes, make_client):
     assert sum(node.calls("publish") for node in nodes) == before + 2
 
 
+def both_wait(one, other, ms):
+    begun_ms = now_ms()
+    spin(one.client, lambda: other.client.process() == OK and now_ms() - begun_ms > ms, 20)
+    assert one.status == other.status == PENDING
+
+
+def test_it_makes_no_attempts_while_others_hold(nodes, make_client):
+    """But for one in 0.75 s, in which it looks at all nodes."""
+    holder = held(make_client(nodes.urls).lock("b", **LONG))
+    lock = started(make_client(nodes.urls).lock("a", "b", **LONG))
+    both_wait(lock, lock, 5000)
+    assert lock.attempts < 15
+    assert holder.release() == OK and finish(lock) == OK
+
+
+def test_readers_of_several_do_not_pass_a_writer(nodes, make_client):
+    reader = held(make_client(nodes.urls).lock("b", shared="true", **LONG))
+    writer = started(make_client(nodes.urls).lock("b", **LONG))
+    spin(writer.client, lambda: places(nodes, "b"), 20, "it waits")
+    lock = started(make_client(nodes.urls).lock("a", "b", shared="true", **LONG))
+    both_wait(writer, lock, 2000)
+    assert reader.release() == OK and finish(writer) == OK
+    assert lock.status == PENDING
+    assert writer.release() == OK and finish(lock) == OK
+
+
 def test_it_does_not_pass_those_who_wait_for_the_last_of_them(nodes, make_client):
     holder = held(make_client(nodes.urls).lock("b", **LONG))
     first = started(make_client(nodes.urls).lock("b", **LONG))
