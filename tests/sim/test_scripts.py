@@ -87,7 +87,7 @@ def real():
 
 def shipped():
     """The scripts that worlds have sent to servers: (name, text)."""
-    run = subprocess.run([SIM, "--mixed", "--seeds", "60", "--scripts"], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([SIM, "--mixed", "--seeds", "200", "--scripts"], capture_output=True, text=True, timeout=120)
     text = run.stdout
     text = text[text.index("\n") + 1:]
     scripts = []
