@@ -177,7 +177,7 @@ def seconds(keyword: str, value: Any, allowed: str) -> float:
         raise TypeError(f"{keyword}={value!r}: takes seconds (int, float) or a timedelta; allowed: {allowed}")
     if not math.isfinite(value):
         raise refused(keyword, value, f"not a duration; allowed: {allowed}")
-    return value  # type: ignore[no-any-return]
+    return float(value)  # a small integer of numpy is not multiplied as it is
 
 
 def _is_another_number(value: Any) -> bool:

@@ -42,7 +42,7 @@ def test_options_arrive_in_the_core():
 
 
 class Whole(Integral):
-    """Like those of numpy, which are no int."""
+    """Like those of numpy, which are no int, and of which the small ones have small products."""
 
     def __int__(self):
         return 3
@@ -58,6 +58,9 @@ class Whole(Integral):
     def __hash__(self):
         return 3
 
+    def __mul__(self, other):
+        return int(self) * other % 2**8
+
 
 Whole.__abstractmethods__ = frozenset()
 
@@ -67,6 +70,7 @@ def test_other_numbers_than_pythons_are_numbers():
         said = {name: str(value) for name, value in client.describe()["options"].items()}
         assert (said["ttl_ms"], said["wait_ms"], float(said["retry_jitter"])) == ("1500", "250", 0.5)
         client.lock("r", retry_count=Whole())
+        assert _options.milliseconds("ttl", Whole(), "") == 3000
         for options in ({"ttl": 1j}, {"retry_count": Fraction(3)}, {"retry_jitter": "1"}):
             with pytest.raises(TypeError):
                 client.lock("r", **options)
