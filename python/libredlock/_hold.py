@@ -160,7 +160,10 @@ class HoldBase(HoldSurface):
         if self._loss:
             return self._loss
         known = _LOSSES.get(self._loss_of(self._handle))
-        return known[0] if known else {FREE: "closed", FORKED: "forked"}.get(self._state(), "")
+        if known:
+            return known[0]
+        taken = "closed" if self._client.closed else "gone"  # an adopted token that the nodes did not have
+        return {FREE: taken, FORKED: "forked"}.get(self._state(), "")
 
     def _gone(self) -> RedlockError:
         """Why it is not held."""

@@ -46,6 +46,13 @@ def test_with_around_an_adopted_lock_that_is_gone_is_not_entered(client):
             pytest.fail("entered")
 
 
+def test_release_of_an_adopted_lock_that_is_gone_says_so(client):
+    adopted = client.adopt("r", "0" * 40)
+    with pytest.raises(libredlock.Lost, match="no longer had its token") as caught:
+        adopted.release()
+    assert caught.value.reason == adopted.loss == "gone"
+
+
 def test_release_of_an_adopted_lock_ignores_failing_nodes(client, nodes):
     for node in nodes:
         node.kill()
