@@ -166,10 +166,13 @@ class ClientBase(ClientSurface):
             line = text(lib.redlock_client_event, self._handle)
             if not line:
                 break
-            self._events.append(line)
-            log(line)
+            self._hear(line)
         for hold in self._watched_holds():
             hold._tell_if_lost()
+
+    def _hear(self, line: str) -> None:
+        self._events.append(line)
+        log(line)
 
     def _watched_holds(self) -> list[HoldBase]:
         """Those that have an on_lost, or a body to cancel."""

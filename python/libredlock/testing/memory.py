@@ -196,6 +196,9 @@ class _InMemory:
         """None."""
         return "# EOF\n"
 
+    def _hear(self, line: str) -> None:
+        pass
+
     def _process(self) -> None:
         pass
 
