@@ -21,6 +21,7 @@ class Names:
 
     def __init__(self, resource: Named, function: Callable[..., Any], hold: Optional[str]) -> None:
         self._resource: Any = resource
+        self._function, self._hold, self._position = function, hold, -1
         self.signature = inspect.signature(function)
         if hold is not None:
             self._take_out(hold, _name(function))
@@ -53,10 +54,21 @@ class Names:
     def _take_out(self, hold: str, function: str) -> None:
         """The decorator gives it, and not who calls the function."""
         parameters = dict(self.signature.parameters)
+        position = [*parameters, hold].index(hold)
         known = parameters.pop(hold, None)
         if known is None or known.kind not in (known.POSITIONAL_OR_KEYWORD, known.KEYWORD_ONLY):
             raise ValueError(f"with_lock(hold={hold!r}): {function}() takes no keyword argument {hold!r}")
         self.signature = self.signature.replace(parameters=list(parameters.values()))
+        if known.kind is known.POSITIONAL_OR_KEYWORD:
+            self._position = position
+
+    def run(self, hold: Any, arguments: tuple[Any, ...], keywords: Any) -> Any:
+        """Calls the function, with the hold in its place."""
+        if self._hold is None:
+            return self._function(*arguments, **keywords)
+        if 0 <= self._position < len(arguments):
+            return self._function(*arguments[: self._position], hold, *arguments[self._position :], **keywords)
+        return self._function(*arguments, **keywords, **{self._hold: hold})
 
     def _check(self, field: str, function: str) -> None:
         parameters = self.signature.parameters
@@ -168,14 +180,10 @@ class Decorator:
             options.setdefault("wait", 0)
         self._lock = (lambda name: client.rlock(name, **on_lost, **options)) if reentrant else lock
 
-    def _given(self, hold: Any) -> dict[str, Any]:
-        """What the function gets in addition."""
-        return {} if self._hold is None else {self._hold: hold}
-
     def _left_s(self, hold: Any, since_ms: int) -> float:
-        """After a success: for how long it stays; 0 if it is released."""
+        """After a success: for how long it stays; 0 if it is released, or was handed over."""
         left_ms: int = since_ms + self._keep_ms - now_ms()
-        if left_ms <= 0 or hold._count > 1:
+        if left_ms <= 0 or hold._count > 1 or hold._has_ended:
             return 0
         for option, value in _LIMITS:
             hold._set_of(hold._handle, option, value)
@@ -228,7 +236,7 @@ class BlockingDecorator(Decorator):
                 f"with_lock({self._resource!r}): {_name(function)} is async; use libredlock.aio.Client.with_lock"
             )
         on_busy.check_blocking()
-        names, given, leave = Names(self._resource, function, self._hold), self._given, self._leave
+        names, leave = Names(self._resource, function, self._hold), self._leave
 
         @functools.wraps(function)
         def generator(*arguments: Any, **keywords: Any) -> Generator[Any, Any, Any]:
@@ -236,7 +244,7 @@ class BlockingDecorator(Decorator):
             try:
                 with lock(names(arguments, keywords)) as hold:
                     is_in, since_ms = True, now_ms()
-                    result = yield from function(*arguments, **keywords, **given(hold))
+                    result = yield from names.run(hold, arguments, keywords)
                     leave(hold, since_ms)
                     return result
             except Busy:
@@ -249,7 +257,7 @@ class BlockingDecorator(Decorator):
             try:
                 with lock(names(arguments, keywords)) as hold:
                     is_in, since_ms = True, now_ms()
-                    result = finished(function(*arguments, **keywords, **given(hold)), function)
+                    result = finished(names.run(hold, arguments, keywords), function)
                     leave(hold, since_ms)
                     return result
             except Busy as busy:
@@ -285,7 +293,7 @@ class AsyncDecorator(Decorator):
             raise TypeError(
                 f"with_lock({self._resource!r}): {_name(function)} is not async; use libredlock.Client.with_lock"
             )
-        names, given, leave = Names(self._resource, function, self._hold), self._given, self._leave
+        names, leave = Names(self._resource, function, self._hold), self._leave
 
         @functools.wraps(function)
         async def generator(*arguments: Any, **keywords: Any) -> Any:
@@ -293,7 +301,7 @@ class AsyncDecorator(Decorator):
             try:
                 async with lock(names(arguments, keywords)) as hold:
                     is_in, since_ms = True, now_ms()
-                    inner = function(*arguments, **keywords, **given(hold))
+                    inner = names.run(hold, arguments, keywords)
                     try:
                         value = await inner.__anext__()
                         while True:
@@ -320,7 +328,7 @@ class AsyncDecorator(Decorator):
             try:
                 async with lock(names(arguments, keywords)) as hold:
                     is_in, since_ms = True, now_ms()
-                    result = finished(await function(*arguments, **keywords, **given(hold)), function)
+                    result = finished(await names.run(hold, arguments, keywords), function)
                     await leave(hold, since_ms)
                     return result
             except Busy as busy:

@@ -36,6 +36,12 @@ def test_a_job_that_has_succeeded_keeps_its_lock(any_client):
     assert job(any_client, 25)() == "done"
 
 
+def test_a_job_may_hand_its_lock_over(any_client, caplog):
+    token = any_client.with_lock("report", ttl=20, keep=25, hold="hold")(lambda hold: hold.detach())()
+    any_client.adopt("report", token).release()
+    assert not caplog.records
+
+
 def test_it_lapses_that_long_after_it_was_acquired(client, nodes):
     began = time.monotonic()
 

@@ -370,6 +370,12 @@ def test_the_hold_is_given_to_the_function(client):
         yield hold.owned()
 
     assert list(numbers()) == [True]
+
+    @client.with_lock("p:{n}", hold="hold")
+    def placed(hold, n, *more):
+        return type(hold), hold.resource, n, more
+
+    assert placed(7, 8) == (libredlock.Hold, "p:7", 7, (8,)) and placed(n=9)[1:] == ("p:9", 9, ())
     with pytest.raises(TypeError, match="permit"):
         job(7, permit=None)
 
