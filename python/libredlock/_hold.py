@@ -228,6 +228,8 @@ class HoldBase(HoldSurface):
             raise InvalidOption(words, resource=self._resource)
 
     def _judge_act(self, act: str, status: int, ttl: Any) -> float:
+        if (self._tag or id(self)) in self._client._watched:
+            self._foresee_end()
         if self._has_ended:  # by a release meanwhile
             raise self._gone()
         if status == lib.REDLOCK_INVALID and not self._client.closed:
@@ -333,6 +335,10 @@ class HoldBase(HoldSurface):
         if self._on_lost is not None:
             self._context = copy_context()
         self._client._watched[self._tag or id(self)] = ref(self)
+        self._foresee_end()
+
+    def _foresee_end(self) -> None:
+        """It is watched, and the end of its lease may have moved."""
 
     def _unwatch(self) -> None:
         if self._client._watched:

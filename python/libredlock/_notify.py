@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ._core import lib
+from ._hold import ADOPTED
 from ._options import spelled
 from ._process import this_process
 
@@ -135,7 +136,9 @@ class Notifier:
         limits = [TICK_S]
         for reference in list(self._clients.values()):
             client = reference()
-            limits.extend(hold.remaining + 0.001 for hold in (client._watched_holds() if client else ()))
+            for hold in client._watched_holds() if client else ():
+                if hold._state() != ADOPTED:  # whose lease is not known
+                    limits.append(hold.remaining + 0.001)
         return min(limits)
 
 

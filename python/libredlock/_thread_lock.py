@@ -110,8 +110,7 @@ class Hold(HoldBase):
             note_loss(failure, loss)
         return None
 
-    def _watch(self) -> None:
-        super()._watch()
+    def _foresee_end(self) -> None:
         notifier.wake()
 
 

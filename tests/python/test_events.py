@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import libredlock
-from libredlock import aio
+from libredlock import _notify, aio
 from libredlock.testing import eventually
 from patience import GENEROUS_TIMEOUTS, lapsing, outlived, until
 
@@ -110,6 +110,18 @@ def test_on_lost_is_called_for_an_adopted_lock(client, other):
     adopted.extend()
     adopted.extend(4.5)
     assert lost.wait(60) and adopted.lost
+
+
+def test_on_lost_is_called_at_an_end_that_was_moved(client, monkeypatch):
+    monkeypatch.setattr(_notify, "TICK_S", 1000)  # nothing else wakes the thread
+    lost = threading.Event()
+    terms = {"ttl": 25, "node_timeout": 0.5, "min_validity": 0.001}
+    hold = client.lock("r", **terms, on_lost=lambda lock: lost.set()).take()
+    adopted = client.adopt("q", client.lock("q", ttl=25).take().detach(), on_lost=print)
+    assert _notify.notifier._limit_s() > 5  # the lease of one that is adopted is not known yet
+    hold.expire(2)
+    assert lost.wait(15)
+    adopted.release()
 
 
 def test_an_error_in_on_lost_is_logged(client, caplog):
