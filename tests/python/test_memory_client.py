@@ -1,6 +1,7 @@
 """Clients without nodes: the same interface, in threads and in asyncio."""
 
 import asyncio
+import gc
 import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -254,6 +255,60 @@ def test_all_kinds_are_there(any_client):
         any_client.lock("w", ttl=86_000)
 
 
+def test_what_is_refused_is_refused_in_memory_too(any_client):
+    def take(name, **options):
+        return any_client.lock(name, **options).take()
+
+    limited, reader, permit = take("h", ttl=8, max_hold=20), take("r", shared=True), take("p", permits=2)
+    limited.extend(12)
+    refusals = [
+        (libredlock.Limit, "no further extension by ttl 25 s", lambda: limited.extend(25)),
+        (libredlock.Limit, "no further extension by ttl 25 s", lambda: limited.expire(25)),
+        (libredlock.Limit, "max_extensions is 0", take("e", max_extensions=0).extend),
+        (libredlock.InvalidOption, "ttl is 0.001 s; allowed: 0.02 s to", lambda: limited.extend(0.001)),
+        (libredlock.InvalidOption, "shared is true; allowed for one of several permits", permit.downgrade),
+        (libredlock.Busy, "another form: shared; give shared", any_client.adopt("r", reader.detach()).extend),
+        (libredlock.InvalidOption, "slot is None", lambda: any_client.adopt("p", permit.token, permits=2)),
+        (TypeError, "allowed: one of new=True", any_client.bootstrap),
+        (TypeError, "resource=5", lambda: any_client.locks(5)),
+        (ValueError, "timeout=-1", lambda: any_client.locks(timeout=-1)),
+    ]
+    for kind, words, call in refusals:
+        with pytest.raises(kind, match=words):
+            call()
+    assert take("one", permits=1).slot == 0 and take("plain").slot is None
+    assert take("long", ttl=20, max_hold=5).remaining > 10
+    assert any_client.lock("e", retry_count=1, retry_delay=0.01).acquire(timeout=60) is False
+    assert [row.verdict for row in any_client.locks("nobody")] == ["free"]
+
+
+def test_a_hold_that_is_dropped_is_free_without_the_collector(run):
+    async def main():
+        async with AsyncMemoryClient() as client:
+            gc.disable()
+            try:
+                await client.lock("r").acquire()
+                assert await client.lock("r").acquire(blocking=False)
+            finally:
+                gc.enable()
+
+    with pytest.warns(ResourceWarning, match="collected while held"):
+        run(main())
+
+
+def test_a_lock_is_adopted_where_no_loop_runs(run):
+    told = []
+    adopted = AsyncMemoryClient().adopt("r", "token", on_lost=lambda hold: told[0].set_result(hold))
+
+    async def main():
+        told.append(asyncio.get_running_loop().create_future())
+        with pytest.raises(libredlock.Lost):
+            await adopted.extend()
+        assert await told[0] is adopted
+
+    run(main())
+
+
 def test_on_lost_is_called_at_the_end_of_a_lease(run):
     lost = []
     hold = MemoryClient().lock("r", ttl=0.05, on_lost=lost.append).acquire()
@@ -261,8 +316,9 @@ def test_on_lost_is_called_at_the_end_of_a_lease(run):
 
     async def main():
         told = asyncio.get_running_loop().create_future()
-        kept = await AsyncMemoryClient().lock("r", ttl=0.05, on_lost=told.set_result).acquire()
-        assert await asyncio.wait_for(told, 30) is kept
+        kept = await AsyncMemoryClient().lock("r", ttl=30, on_lost=told.set_result).acquire()
+        await kept.expire(0.05)
+        assert await asyncio.wait_for(told, 20) is kept
 
     run(main())
 

@@ -20,13 +20,13 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 from weakref import ref
 
 from .. import _client, _lock, _task_election, _task_lock, _thread_election, _thread_lock, aio
-from .._base import Report, is_in_memory
-from .._binding import settle
+from .._base import Report, _mode_of, is_in_memory
+from .._binding import running_loop, settle
 from .._core import lib
 from .._election import SeatBase
 from .._errors import NoQuorum, Vote
 from .._hold import HoldBase
-from .._listing import Listing
+from .._listing import Listed, Listing
 from .._options import seconds
 from .store import Handle, Store, said
 
@@ -79,11 +79,18 @@ class MemoryTerm(InMemory, _thread_election.Term):
 class _Looks(InMemory, _task_lock.Hold):
     """Finds out by a timer that its lease has ended."""
 
-    __slots__ = ()
+    __slots__ = ("_timer",)
 
-    def _watch(self) -> None:
-        super()._watch()
-        _look(ref(self))
+    def __init__(self, *arguments: Any) -> None:
+        self._timer: Optional[asyncio.TimerHandle] = None
+        super().__init__(*arguments)
+
+    def _foresee_end(self) -> None:
+        loop = running_loop()
+        if self._timer is not None:
+            self._timer.cancel()
+        if loop is not None:
+            self._timer = loop.call_later(max(0.001, self.remaining), _look, ref(self))
 
 
 class AsyncMemoryHold(_Looks):
@@ -103,15 +110,15 @@ def _look(reference: Any) -> None:
     if hold is None or hold._has_ended or hold._client.closed:
         return
     hold._tell_if_lost()
-    if not hold.lost:
-        asyncio.get_running_loop().call_later(max(0.001, hold.remaining), _look, reference)
+    if hold.owned():
+        hold._foresee_end()
 
 
 class _Locks(_lock.LockBase):
     def _new(self, is_block: bool = False) -> Any:
         hold = super()._new(is_block)
         names = tuple(self._client._prefix + name for name in (self._name, *self._more))
-        hold._handle = Handle(self._client, hold._handle, names)
+        hold._handle = Handle(self._client, hold._handle, names, "permits" in self._of_kind())
         return hold
 
 
@@ -187,7 +194,9 @@ class _InMemory:
         name: bytes = resource if isinstance(resource, bytes) else resource.encode()
         return self._prefix + name
 
-    def _described(self) -> Dict[str, Any]:
+    def describe(self) -> Dict[str, Any]:
+        """Less than of a client with nodes."""
+        self._opened()
         votes = self.store.reachable
         node = {"node": "memory", "votes": votes, "why": "" if votes else "unreachable", "advice": ""}
         return {"quorum": 1, "voting": int(votes), "waiting": len(self.store.waiting), "nodes": [node]}
@@ -214,18 +223,22 @@ class _InMemory:
         left_s, holder = votes["memory"].ttl, entry.holder(store.now_ms(), len(held))
         return Report(resource, "shared" if entry.is_shared else "held", entry.token, left_s, votes, holder)
 
-    def _list(self, pattern: Any) -> Listing:
-        """Which `fnmatch` takes for a pattern as SCAN does, but for backslashes."""
-        self._opened()
-        glob, store = self._key(pattern).decode("latin-1"), self.store
+    def _listed(self, probe: Any, status: int) -> Listing:
+        """Those that `fnmatch` finds: it takes a pattern as SCAN does, but for backslashes."""
+        pattern, store = probe._resource, self.store
+        glob = self._key(pattern).decode("latin-1")
         if not store.reachable:
             raise NoQuorum(f'no quorum: 0 of 1 nodes listed "{pattern}", 1 needed: memory unreachable')
         with store.mutex:
             names = sorted({name for name in store.names() if fnmatchcase(name.decode("latin-1"), glob)})
+            if not names and not set("*?[").intersection(glob):
+                return Listing([Listed(pattern, "", "free", None, None, None, 0, None)])
             return Listing(row for name in names for row in store.listed(name, name[len(self._prefix):]))
 
-    def _told(self) -> List[Dict[str, Any]]:
-        return [{"node": "memory", "did": "nothing", "votes": True, "max_ttl_ms": None, "found": "votes"}]
+    def _bootstrapper(self, new: bool, yes: bool, replace: bool, dry: bool) -> Callable[[], List[Dict[str, Any]]]:
+        _mode_of(new, yes, replace, dry)
+        self._opened()
+        return lambda: [{"node": "memory", "did": "nothing", "votes": True, "max_ttl_ms": None, "found": "votes"}]
 
     def _end_memory(self) -> None:
         """Whoever waits is told, and what is held is free."""
@@ -265,21 +278,6 @@ class MemoryClient(_InMemory, _client.Client):
     def _ask(self, operation: int, probes: List[Any], argument: int = 0) -> List[int]:
         return [self._drive(self, probe._handle, operation, argument) for probe in probes]
 
-    def locks(self, pattern: Any = "*", *, timeout: Any = None) -> Listing:
-        return self._list(pattern)
-
-    def check(self) -> Dict[str, Any]:
-        return self.describe()
-
-    def describe(self) -> Dict[str, Any]:
-        self._opened()
-        return self._described()
-
-    def bootstrap(
-        self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
-    ) -> List[Dict[str, Any]]:
-        return self._told()
-
     def _leave(self) -> None:
         super()._leave()
         self._end_memory()
@@ -302,15 +300,15 @@ class AsyncMemoryClient(_InMemory, aio.Client):
     ) -> asyncio.Future[int]:
         ended: asyncio.Future[int] = loop.create_future()
         self._pending[hold._tag] = ended, hold
-        handle, known = hold._handle, ref(hold)
+        known = ref(hold)  # the handle has what wakes it
 
         def wake() -> None:
             at = known()
-            if handle.status != PENDING and at is not None and self._pending.pop(at._tag, None) is not None:
-                settle(ended, int(handle.status))
+            if at is not None and at._handle.status != PENDING and self._pending.pop(at._tag, None) is not None:
+                settle(ended, int(at._handle.status))
 
-        handle.wake = wake
-        handle.start(operation, argument)
+        hold._handle.wake = wake
+        hold._handle.start(operation, argument)
         wake()
         if not ended.done():
             self._scan_later(ended)
@@ -324,21 +322,6 @@ class AsyncMemoryClient(_InMemory, aio.Client):
 
         if not ended.done():
             ended.get_loop().call_later(self.store.limit_s(), scan)
-
-    async def locks(self, pattern: Any = "*", *, timeout: Any = None) -> Listing:
-        return self._list(pattern)
-
-    async def check(self) -> Dict[str, Any]:
-        return self.describe()
-
-    def describe(self) -> Dict[str, Any]:
-        self._opened()
-        return self._described()
-
-    async def bootstrap(
-        self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
-    ) -> List[Dict[str, Any]]:
-        return self._told()
 
     async def close(self) -> None:
         self._end_memory()

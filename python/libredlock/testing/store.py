@@ -15,6 +15,7 @@ from .._listing import Listed, Waiter
 from .._native import text
 from .._process import generation
 
+SHORTEST_MS = 20  # of all leases
 OK, PENDING, LOST = lib.REDLOCK_OK, lib.REDLOCK_PENDING, lib.REDLOCK_LOST
 
 
@@ -31,12 +32,12 @@ class Entry:
         self.slot, self.permits = 0, int(options("permits"))
         self.ends_ms = now_ms + int(options("ttl_ms"))
         longest_ms = int(options("max_hold_ms"))
-        self.limit_ms = float("inf") if longest_ms < 0 else now_ms + longest_ms
+        self.limit_ms = float("inf") if longest_ms < 0 else max(now_ms + longest_ms, self.ends_ms)
         self.loss = 0  # its reason
 
     def over_ms(self) -> float:
         """When its lease ends, if nobody extends it."""
-        return self.limit_ms if self.renews else min(self.ends_ms, self.limit_ms)
+        return self.limit_ms if self.renews else self.ends_ms
 
     def holder(self, now_ms: int, readers: int) -> Holder:
         held_s = (now_ms - self.since_ms) / 1000
@@ -164,7 +165,7 @@ class Store:
         if handle.option("fence") == "true":
             self._fences[handle.names[0]] += 1
             handle.fence = self._fences[handle.names[0]]
-        handle.slot = entry.slot if permits > 1 else -1
+        handle.slot = entry.slot if handle.has_permits and not entry.is_shared else -1
         handle.entry, handle.token = entry, entry.token
         return True
 
@@ -181,8 +182,9 @@ class Store:
 class Handle:
     """One holder's handle, with the core's own for its options."""
 
-    def __init__(self, client: Any, native: Any, names: Tuple[bytes, ...]) -> None:
+    def __init__(self, client: Any, native: Any, names: Tuple[bytes, ...], has_permits: bool) -> None:
         self.store: Store = client.store
+        self.has_permits = has_permits or int(text(lib.redlock_lock_get, native, b"permits")) > 1
         self.client, self.native, self.names = client._store_key, native, names
         self.entry: Optional[Entry] = None
         self.token, self.fence, self.slot, self.attempts, self.extensions = "", 0, -1, 0, 0
@@ -220,7 +222,9 @@ class Handle:
         operation &= ~lib.REDLOCK_AT_ONCE
         if operation == lib.REDLOCK_ACQUIRE:
             wait_ms = int(self.option("wait_ms")) if argument == -2 else argument
-            self.until_ms = float("inf") if wait_ms < 0 else self.store.now_ms() + wait_ms
+            retries_ms = int(self.option("retry_count")) * int(self.option("retry_delay_ms"))
+            waits_ms = [ms for ms in (wait_ms, retries_ms) if ms >= 0]
+            self.until_ms = self.store.now_ms() + min(waits_ms, default=float("inf"))
             self.status, self.attempts = PENDING, 0
             with self.store.mutex:
                 self.store.waiting.append(self)
@@ -238,8 +242,11 @@ class Handle:
     def _extend(self, ttl_ms: int, expires: bool) -> int:
         store, ttl_ms = self.store, ttl_ms or int(self.option("ttl_ms"))
         longest, most = int(self.option("max_ttl_ms")), int(self.option("max_extensions"))
-        if ttl_ms > longest:
-            self.words = f"ttl {ttl_ms / 1000:g} s is above max_ttl, {longest / 1000:g} s"
+        if not SHORTEST_MS <= ttl_ms <= longest:
+            self.words = f"ttl is {ttl_ms / 1000:g} s; allowed: 0.02 s to max_ttl ({longest / 1000:g} s)"
+            return int(lib.REDLOCK_INVALID)
+        if int(self.option("permits")) > 1 and self.option("shared") == "true":
+            self.words = "shared is true; allowed for one of several permits: false; release it first"
             return int(lib.REDLOCK_INVALID)
         with store.mutex:
             if not store.reachable:
@@ -248,10 +255,17 @@ class Handle:
                 self.is_adopted, self.entry = False, store.found(self.token, self.names) or self._gone()
             if self.entry is None or self.state() == lib.REDLOCK_STATE_LOST:
                 return int(LOST)
+            if self.entry.is_shared and self.option("shared") != "true":
+                self.words = "held in another form: shared; give shared"
+                return int(lib.REDLOCK_BUSY)
+            until_ms = store.now_ms() + ttl_ms
             if not expires and 0 <= most <= self.extensions:
+                self.words = f"no further extension: max_extensions is {most}"
+                return int(lib.REDLOCK_LIMIT)
+            if until_ms > self.entry.limit_ms:
+                self.words = f"no further extension by ttl {ttl_ms / 1000:g} s: max_hold allows none"
                 return int(lib.REDLOCK_LIMIT)
             self.extensions += not expires
-            until_ms = store.now_ms() + ttl_ms
             self.entry.ends_ms = until_ms if expires else max(self.entry.ends_ms, until_ms)
             self.entry.renews = self.option("renew") == "true" and not expires
             self.entry.is_shared = self.entry.is_shared or self.option("shared") == "true"
@@ -307,7 +321,11 @@ class Handle:
 
     def adopt(self, token: str) -> int:
         if not 1 <= len(token.encode()) <= 128:
-            self.words = "token: takes 1 to 128 bytes"
+            self.words = f"token has {len(token.encode())} bytes; allowed: 1 to 128"
+            return int(lib.REDLOCK_INVALID)
+        permits = int(self.option("permits"))
+        if permits > 1 and not self.option("slot").isdigit():
+            self.words = f"slot is None; allowed here for permits {permits}: 0 to {permits - 1}, the permit that is meant"
             return int(lib.REDLOCK_INVALID)
         self.token, self.is_adopted = token, True
         return int(OK)
