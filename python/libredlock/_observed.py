@@ -53,19 +53,19 @@ class Observed:
     def __init__(self, provider: MeterProvider) -> None:
         self._meter: Meter = provider.get_meter("libredlock", __version__)
         self._clients: dict[str, ref[ClientBase]] = {}
-        self._has_instruments = False
+        self._made: set[str] = set()
         self._read: list[tuple[str, dict[str, list[Sample]]]] = []
         self._asked: set[str] = set()
 
     def add(self, name: str, client: ClientBase) -> None:
-        """Instruments are made with the first client, for a second one of the same name would be another figure."""
+        """Each instrument is made once, for a second one of the same name would be another figure."""
         if name in dict(self._open()):
             words = f"name={name!r}: another client that is instrumented has" + (" it" if name else " none either")
             raise ValueError(f"{words}; allowed: a name of its own")
         self._clients[name] = ref(client)
-        if not self._has_instruments:
-            self._has_instruments = True
-            for figure in families(client.metrics()):
+        for figure in families(client.metrics()):
+            if figure.name not in self._made:
+                self._made.add(figure.name)
                 self._make(figure)
 
     def remove(self, client: ClientBase) -> None:
@@ -108,7 +108,7 @@ class Observed:
         def observe(options: CallbackOptions) -> Iterator[Observation]:
             for client, figures in self._figures(name + part):
                 more = {"redlock.client": client} if client else {}
-                for sample, labels, value in figures[name]:
+                for sample, labels, value in figures.get(name, ()):  # a client in memory has none
                     if not part or sample == name + part:
                         yield Observation(value, {**labels, **more})
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Union
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from ._errors import Closed
+
 if TYPE_CHECKING:
     from . import Client
     from .aio import Client as AsyncClient
@@ -27,9 +29,11 @@ class Collector:
         """What prometheus_client calls."""
         families: dict[str, Any] = {}
         for name, client in self._clients.items():
-            if client.closed:
+            try:
+                text = client.metrics()
+            except Closed:
                 continue
-            for family in text_string_to_metric_families(client.metrics()):  # type: ignore[no-untyped-call]
+            for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]
                 if name:
                     family.samples = [
                         sample._replace(labels={**sample.labels, "client": name}) for sample in family.samples

@@ -175,3 +175,14 @@ def test_a_closed_client_has_none(nodes):
     registry = prometheus_client.CollectorRegistry()
     registry.register(Collector(client))
     assert "redlock" not in prometheus_client.generate_latest(registry).decode()
+
+
+def test_a_client_may_be_closed_while_it_is_read(nodes, client):
+    class Closing(libredlock.Client):
+        def metrics(self):
+            self.close()
+            return super().metrics()
+
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(Collector({"one": Closing(nodes.urls), "two": client}))
+    assert 'redlock_locks_held{client="two"} 0.0' in prometheus_client.generate_latest(registry).decode()

@@ -505,6 +505,12 @@ def test_several_clients_are_told_apart_by_name(client, nodes, backend):
     assert backend.metrics()["redlock.locks_held"] == {(): 0}  # nothing keeps it alive
 
 
+def test_a_client_in_memory_takes_no_figures_from_others(nodes, backend):
+    with backend.instrument(libredlock.testing.MemoryClient(), name="memory"):
+        with backend.instrument(libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS), name="other"):
+            assert backend.metrics()["redlock.locks_held"] == {(("redlock.client", "other"),): 0}
+
+
 def test_it_can_be_ended(client, backend):
     with pytest.raises(ValueError, match="instrumented already"):
         backend.instrument(client, name="again")

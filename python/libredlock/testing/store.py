@@ -325,7 +325,7 @@ class Handle:
             return int(lib.REDLOCK_INVALID)
         permits = int(self.option("permits"))
         if permits > 1 and not self.option("slot").isdigit():
-            self.words = f"slot is None; allowed here for permits {permits}: 0 to {permits - 1}, the permit that is meant"
+            self.words = f"slot is None; allowed here for permits {permits}: 0 to {permits - 1}"
             return int(lib.REDLOCK_INVALID)
         self.token, self.is_adopted = token, True
         return int(OK)
