@@ -111,7 +111,8 @@ class Body:
     def __init__(self, tracer: trace.Tracer, attributes: dict[str, Any]) -> None:
         self.span = _started(tracer, "redlock.hold", attributes, SpanKind.INTERNAL)
         self._current = Current(self.span, trace.get_current_span())
-        self._token = context.attach(trace.set_span_in_context(self._current))
+        self._around = context.get_current()
+        context.attach(trace.set_span_in_context(self._current))
         self._ended_ns: Optional[int] = None
         self._is_lost = False
 
@@ -119,7 +120,7 @@ class Body:
         """The body has ended; how the release goes can still be told."""
         self._ended_ns = time.time_ns()
         if trace.get_current_span() is self._current:
-            context.detach(self._token)
+            context.attach(self._around)  # detach() complains in a copy of it, where a generator may be closed
         self._current.span = self._current.around
         if isinstance(failure, Exception):
             self.span.record_exception(failure)

@@ -366,6 +366,24 @@ def test_spans_of_asyncio_belong_to_their_tasks(nodes, run, backend):
     assert cut_off == ["redlock.acquire"]
 
 
+def test_a_generator_may_be_closed_by_the_loop(nodes, run, backend, caplog):
+    async def main():
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
+
+            @backend.instrument(client).with_lock("r")
+            async def numbers():
+                yield 1
+
+            async for _ in numbers():
+                break
+            await until(lambda: "release" in backend.names())
+            assert not trace.get_current_span().get_span_context().is_valid
+
+    run(main())
+    assert backend.names() == ["acquire", "hold", "release"]
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
+
+
 def test_locks_of_all_kinds_have_spans_in_asyncio(nodes, run, backend):
     async def main():
         async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
