@@ -198,6 +198,26 @@ def test_close_cancels_greenlets_that_wait(greenlets, client):
     assert said == (0, "3", "")
 
 
+def test_a_client_in_memory_lets_greenlets_go_on(greenlets):
+    said = greenlets(
+        """
+        from libredlock.testing import MemoryClient
+        one = MemoryClient()
+        other = MemoryClient(store=one.store)
+        held = one.lock("r").take()
+        waiting = spawn(lambda: print("taken:", other.lock("r").take().owned()))
+        while not one.store.waiting:
+            sleep(0)
+        held.release()
+        join([waiting])
+        left = one.lock("q").take()
+        one.close()
+        print("free:", bool(other.lock("q").acquire(blocking=False)))
+        """
+    )
+    assert said == (0, "taken: True\nfree: True", "")
+
+
 def test_greenlets_are_notified_of_losses(greenlets, nodes):
     said = greenlets(
         """

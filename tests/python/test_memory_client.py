@@ -296,6 +296,21 @@ def test_a_hold_that_is_dropped_is_free_without_the_collector(run):
         run(main())
 
 
+def test_facts_are_read_while_another_thread_releases():
+    client = MemoryClient()
+
+    def read(hold):
+        while hold.locked():
+            assert hold.remaining >= 0 and not hold.lost
+
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(300):
+            hold = client.lock("r").take()
+            reading = pool.submit(read, hold)
+            hold.release()
+            reading.result(60)
+
+
 def test_a_lock_is_adopted_where_no_loop_runs(run):
     told = []
     adopted = AsyncMemoryClient().adopt("r", "token", on_lost=lambda hold: told[0].set_result(hold))

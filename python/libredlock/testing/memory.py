@@ -203,6 +203,7 @@ class _InMemory:
 
     def metrics(self) -> str:
         """None."""
+        self._opened()
         return "# EOF\n"
 
     def _hear(self, line: str) -> None:
@@ -240,13 +241,15 @@ class _InMemory:
         self._opened()
         return lambda: [{"node": "memory", "did": "nothing", "votes": True, "max_ttl_ms": None, "found": "votes"}]
 
-    def _end_memory(self) -> None:
-        """Whoever waits is told, and what is held is free."""
+    def _take_handle(self) -> Any:
+        """At the end: whoever waits is told, and what is held is free."""
+        native = super()._take_handle()  # type: ignore[misc]
         with self.store.mutex:
             mine = [handle for handle in self.store.waiting if handle.client is self._store_key]
         for handle in mine:
             handle.cancel()
         self.store.leave(self._store_key)
+        return native
 
 
 class MemoryClient(_InMemory, _client.Client):
@@ -271,16 +274,15 @@ class MemoryClient(_InMemory, _client.Client):
         handle.wake = turn.set
         handle.start(operation, argument)
         while handle.status == PENDING:
-            turn.wait(self.store.limit_s())
+            if self._greenlets is None:
+                turn.wait(self.store.limit_s())
+            else:
+                self._pause(min(self.store.limit_s(), 0.01))
             self.store.scan()
         return int(handle.status)
 
     def _ask(self, operation: int, probes: List[Any], argument: int = 0) -> List[int]:
         return [self._drive(self, probe._handle, operation, argument) for probe in probes]
-
-    def _leave(self) -> None:
-        super()._leave()
-        self._end_memory()
 
 
 class AsyncMemoryClient(_InMemory, aio.Client):
@@ -323,6 +325,3 @@ class AsyncMemoryClient(_InMemory, aio.Client):
         if not ended.done():
             ended.get_loop().call_later(self.store.limit_s(), scan)
 
-    async def close(self) -> None:
-        self._end_memory()
-        await super().close()

@@ -203,20 +203,22 @@ class Handle:
             return int(lib.REDLOCK_STATE_FORKED)
         if self.is_adopted:
             return int(lib.REDLOCK_STATE_ADOPTED)
-        if self.entry is None:
+        entry = self.entry  # which another thread may be about to release
+        if entry is None:
             return int(lib.REDLOCK_STATE_FREE)
         self.store.held(b"")
-        return int(lib.REDLOCK_STATE_LOST if self.entry.loss else lib.REDLOCK_STATE_HELD)
+        return int(lib.REDLOCK_STATE_LOST if entry.loss else lib.REDLOCK_STATE_HELD)
 
     def validity_ms(self) -> int:
-        if self.state() != lib.REDLOCK_STATE_HELD:
+        entry = self.entry
+        if entry is None or self.state() != lib.REDLOCK_STATE_HELD:
             return 0
-        assert self.entry is not None
-        left_ms = int(min(self.entry.over_ms(), self.store.now_ms() + 10**9) - self.store.now_ms())
-        return min(left_ms, int(self.option("ttl_ms"))) if self.entry.renews else left_ms
+        left_ms = int(min(entry.over_ms(), self.store.now_ms() + 10**9) - self.store.now_ms())
+        return min(left_ms, int(self.option("ttl_ms"))) if entry.renews else left_ms
 
     def loss(self) -> int:
-        return self.entry.loss if self.entry is not None else int(lib.REDLOCK_LOSS_NONE)
+        entry = self.entry
+        return entry.loss if entry is not None else int(lib.REDLOCK_LOSS_NONE)
 
     def start(self, operation: int, argument: int) -> int:
         operation &= ~lib.REDLOCK_AT_ONCE
@@ -284,7 +286,8 @@ class Handle:
             return int(lib.REDLOCK_NOT_HELD)
         if self.state() == lib.REDLOCK_STATE_LOST:
             return int(LOST)
-        entry, self.entry = self.entry, None
+        with self.store.mutex:
+            entry, self.entry = self.entry, None
         self.store.free(entry)
         return int(OK)
 
