@@ -143,8 +143,7 @@ class ClientBase(ClientSurface):
         """Options, nodes, what each may vote on and why not, counters. Passwords are not in it. No I/O."""
         import json
 
-        described: dict[str, Any] = json.loads(text(lib.redlock_client_describe, self._opened()))
-        return described
+        return json.loads(text(lib.redlock_client_describe, self._opened()))  # type: ignore[no-any-return]
 
     def metrics(self) -> str:
         """Figures of the client's locks and nodes as OpenMetrics text, for Prometheus. No I/O."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional
 from weakref import ref
 
-from ._errors import Lost
+from ._errors import Lost, NotHeld
 from ._hold import HoldBase
 from ._options import unknown
 from .types import Resource
@@ -35,6 +35,8 @@ class TermBase(HoldBase):
     """What a hold is in addition when it is the term of a leader."""
 
     __slots__ = ()
+
+    _ends = Lost, NotHeld
 
     def _is_its_end(self, failure: Optional[BaseException]) -> bool:
         """Whether the block has ended because it has seen the loss."""

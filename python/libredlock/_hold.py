@@ -328,6 +328,20 @@ class HoldBase(HoldSurface):
     def _enter_body(self) -> None:
         """A block begins. libredlock.otel has more to do here, and at its end."""
 
+    _ends: tuple[type[RedlockError], ...] = ()
+    """What ends a block without an error: the loss of a term."""
+
+    def _is_its_end(self, failure: Optional[BaseException]) -> bool:
+        """Whether the block has ended because it has seen the loss, and without an error."""
+        return False
+
+    def _leaves(self, loss: RedlockError, failure: Optional[BaseException], is_its_end: bool) -> bool:
+        """Whether the loss that a block's end has found leaves it, and not the block's own error."""
+        if failure is None or is_its_end:
+            return not isinstance(loss, self._ends)
+        note_loss(failure, loss)
+        return False
+
     # ---- its loss ---------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:

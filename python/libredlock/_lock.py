@@ -422,8 +422,7 @@ class LockBase(LockSurface):
                 words = f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
             elif owners:
                 words = f"another {self._sharer} of this process holds {self._resource!r}"
-        failure: RedlockError = hold._error(lib.REDLOCK_BUSY, words)
-        return failure
+        return hold._error(lib.REDLOCK_BUSY, words)  # type: ignore[no-any-return]
 
     def _waits_for_itself(self, owner: Any) -> bool:
         return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])

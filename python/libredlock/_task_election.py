@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Optional
+from typing import Any, AsyncIterator
 
 from ._election import ElectionBase, SeatBase, TermBase
-from ._errors import Cancelled, Closed, Lost, NotHeld
-from ._hold import note_loss
+from ._errors import Cancelled, Closed
 from ._options import BY_OPTION
 from ._task_lock import Hold, Lock
 
@@ -25,16 +24,6 @@ class Term(TermBase, Hold):
         """The term itself, which has begun already."""
         self._enter_body()
         return self
-
-    async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
-        """A loss is no error; the block's own error leaves."""
-        is_its_end = self._unwatch_body(failure) or self._is_its_end(failure)
-        try:
-            await self.release()
-        except (Lost, NotHeld) as loss:
-            if failure is not None and not is_its_end:
-                note_loss(failure, loss)
-        return is_its_end
 
 
 class Seat(SeatBase, Lock):

@@ -12,7 +12,7 @@ from weakref import ref
 from ._base import Report
 from ._binding import Binding, call_in, need_loop, running_loop
 from ._errors import RedlockError
-from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase, note_loss
+from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Resources, Seconds
@@ -122,16 +122,14 @@ class Hold(HoldBase):
 
     async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
-        is_ours = self._unwatch_body(failure)
-        if self._count == 0:
-            return None
+        is_its_end = self._unwatch_body(failure) or self._is_its_end(failure)
         try:
-            await self.release()
+            if self._count:  # else it was handed over
+                await self.release()
         except RedlockError as loss:
-            if failure is None or is_ours:
+            if self._leaves(loss, failure, is_its_end):
                 raise loss from None
-            note_loss(failure, loss)
-        return None
+        return is_its_end and self._ends != ()
 
     def _belong(self, binding: Optional[Binding]) -> None:
         """It is held by a task of this event loop, if any."""
@@ -293,8 +291,7 @@ class Lock(LockBase):
             self._forget(hold)
 
     async def _do(self, act: str, ttl: Any, owner: Any) -> float:
-        remaining: float = await getattr(self._mine(owner), act)(ttl)
-        return remaining
+        return float(await getattr(self._mine(owner), act)(ttl))
 
     async def _enter(self, key: Any, owner: Any) -> Hold:
         hold: Hold = await self._take(BY_OPTION, True, True, owner)
@@ -354,8 +351,7 @@ class Lock(LockBase):
         """Why a block is not entered."""
         if status == BUSY and self._client._is_open:
             await self._client._run(hold, WHO, HOLDER_LIMIT_MS)
-        failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        return failure
+        return self._busy(hold) if status == BUSY else hold._error(status)
 
     def _is_over(self, owner: Any) -> bool:
         return owner is None or not isinstance(owner, asyncio.Future) or owner.done()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator
 
 from ._blocking import wait
 from ._core import lib
 from ._election import ElectionBase, SeatBase, TermBase
-from ._errors import Cancelled, Closed, Lost, NotHeld
-from ._hold import ACQUIRE, PENDING, note_loss
+from ._errors import Cancelled, Closed
+from ._hold import ACQUIRE, PENDING
 from ._options import BY_OPTION
 from ._thread_lock import Hold, Lock
 
@@ -31,16 +31,6 @@ class Term(TermBase, Hold):
         """The term itself, which has begun already."""
         self._enter_body()
         return self
-
-    def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
-        """A loss is no error; the block's own error leaves."""
-        is_its_end = self._is_its_end(failure)
-        try:
-            self.release()
-        except (Lost, NotHeld) as loss:
-            if failure is not None and not is_its_end:
-                note_loss(failure, loss)
-        return is_its_end
 
 
 class Seat(SeatBase, Lock):

@@ -9,7 +9,7 @@ from ._base import Report
 from ._blocking import SLICE_MS, wait
 from ._core import lib
 from ._errors import RedlockError
-from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDING, WHO, HoldBase, note_loss
+from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDING, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
@@ -99,16 +99,14 @@ class Hold(HoldBase):
 
     def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
-        if self._count == 0:
-            return None
-        if failure is None:
-            self.release()
-            return None
+        is_its_end = self._is_its_end(failure)
         try:
-            self.release()
+            if self._count:  # else it was handed over
+                self.release()
         except RedlockError as loss:
-            note_loss(failure, loss)
-        return None
+            if self._leaves(loss, failure, is_its_end):
+                raise loss from None
+        return is_its_end
 
     def _foresee_end(self) -> None:
         notifier.wake()
@@ -152,16 +150,13 @@ class Lock(LockBase):
             self._forget(hold)
 
     def extend(self, ttl: Optional[Seconds] = None) -> float:
-        remaining: float = self._mine().extend(ttl)
-        return remaining
+        return float(self._mine().extend(ttl))
 
     def expire(self, ttl: Optional[Seconds] = None) -> float:
-        remaining: float = self._mine().expire(ttl)
-        return remaining
+        return float(self._mine().expire(ttl))
 
     def downgrade(self, ttl: Optional[Seconds] = None) -> float:
-        remaining: float = self._mine().downgrade(ttl)
-        return remaining
+        return float(self._mine().downgrade(ttl))
 
     def status(self) -> Report:
         return self._client.status(self._resource, **self._of_kind())
@@ -223,8 +218,7 @@ class Lock(LockBase):
             hold._who_of(hold._handle, HOLDER_LIMIT_MS)
         elif status == BUSY and self._client._is_open:
             self._client._drive(self._client, hold._handle, WHO, HOLDER_LIMIT_MS)
-        failure: RedlockError = self._busy(hold) if status == BUSY else hold._error(status)
-        return failure
+        return self._busy(hold) if status == BUSY else hold._error(status)
 
 
 class RLock(Lock):

@@ -341,3 +341,13 @@ def test_close_ends_the_loop(run, nodes, other):
             assert await task == []
 
     run(body())
+
+
+def test_a_term_that_was_handed_over_ends_in_silence(client, other, caplog):
+    for term in client.election("r", ttl=20):
+        with pytest.raises(KeyError), term:
+            token = term.detach()
+            raise KeyError("mine")
+        break
+    assert "left the block" not in caplog.text
+    other.adopt("r", token).release()
