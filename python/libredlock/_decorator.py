@@ -189,13 +189,15 @@ class Decorator:
             hold._set_of(hold._handle, option, value)
         return max(left_ms, _WORTH_ASKING_FOR_MS) / 1000
 
-    def _not_kept(self, hold: Any, failure: RedlockError) -> None:
+    def _is_kept(self, hold: Any, failure: RedlockError) -> bool:
+        """Whether it stays held, if for a shorter time."""
         if isinstance(failure, Lost):
-            raise failure
+            return False
         import logging
 
         words = "the lock on %r could not be kept for as long as keep= says; it ends in %.1f s: %s"
-        logging.getLogger("libredlock").warning(words, hold.resource, hold.remaining, failure)
+        logging.getLogger("libredlock").warning(words, hold.resource, hold.remaining, str(failure))
+        return True
 
     def _wrapped(self, made: Any, names: Names) -> Any:
         if self._hold is not None:
@@ -276,7 +278,8 @@ class BlockingDecorator(Decorator):
             try:
                 hold.expire(left_s)
             except RedlockError as failure:
-                self._not_kept(hold, failure)
+                if not self._is_kept(hold, failure):
+                    raise
             hold.detach()
 
 
@@ -348,5 +351,6 @@ class AsyncDecorator(Decorator):
             try:
                 await hold.expire(left_s)
             except RedlockError as failure:
-                self._not_kept(hold, failure)
+                if not self._is_kept(hold, failure):
+                    raise
             hold.detach()

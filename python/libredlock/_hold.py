@@ -421,6 +421,6 @@ def note_loss(failure: BaseException, loss: RedlockError) -> None:
     """The body's own error leaves unchanged; the loss is logged and, from Python 3.11, added to it as a note."""
     import logging
 
-    logging.getLogger("libredlock").warning("%s (while %s left the block)", loss, type(failure).__name__)
+    logging.getLogger("libredlock").warning("%s (while %s left the block)", str(loss), type(failure).__name__)
     if hasattr(failure, "add_note"):
         failure.add_note(f"libredlock: {loss}")

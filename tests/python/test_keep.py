@@ -1,7 +1,9 @@
 """with_lock(keep=): a job runs once in a fleet, and its lock stays for a while."""
 
 import asyncio
+import gc
 import time
+import weakref
 
 import pytest
 
@@ -138,6 +140,25 @@ def test_a_lock_that_cannot_be_kept_ends_earlier(nodes, caplog):
 
         assert report() == "done"
     assert "could not be kept for as long as keep= says; it ends in" in caplog.text
+
+
+def test_a_loss_leaves_no_cycle(client):
+    holds = []
+
+    @client.with_lock("report", keep=20, hold="hold")
+    def report(hold):
+        holds.append(weakref.ref(hold))
+        client.release("report", force=True)
+
+    gc.collect()
+    gc.disable()
+    try:
+        report()
+    except libredlock.Lost:
+        pass
+    finally:
+        gc.enable()
+    assert [hold() for hold in holds] == [None]
 
 
 def test_a_loss_is_told(client):
