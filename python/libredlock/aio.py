@@ -282,13 +282,13 @@ class Client(ClientBase):
                 if ended.get_loop() is binding.loop and self._pending.pop(tag, None) is not None:
                     settle(ended, lib.REDLOCK_CANCELLED)
             taken = binding.take_holds()
+        for hold in taken:
+            hold._tell_if_lost()
         if taken:
             import warnings
 
             words = f"{len(taken)} locks were held by tasks of {binding.loop!r} when it ended; they are released"
             warnings.warn(words, ResourceWarning, source=self, stacklevel=2)
-        for hold in taken:
-            hold._tell_if_lost()
 
     def _cancel_all(self) -> None:
         with self._mutex:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -123,6 +124,16 @@ def test_loops_that_end_leave_nothing(nodes):
     eventually(lambda: not any(node.get("left") for node in nodes), 30)
     asyncio.run(client.close())
     nodes.no_keys()
+
+
+def test_on_lost_is_called_if_warnings_are_errors(nodes):
+    client, lost = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS), []
+    left = client.lock("left", ttl=30, on_lost=lost.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        hold = asyncio.run(left.acquire())
+    assert lost == [hold]
+    asyncio.run(client.close())
 
 
 def test_loop_closed_early_blocks_no_other(nodes):
