@@ -250,7 +250,6 @@ class HoldBase(HoldSurface):
         """For a block, unless it was said otherwise. Whether it is an extension that begins it."""
         if self._renew is not None or self._state() not in (HELD, ADOPTED):
             return bool(self._state() == ADOPTED)
-        self._renew = True
         self._set_of(self._handle, b"renew", b"true")
         return True
 

@@ -88,6 +88,7 @@ class Hold(HoldBase):
         self._check_act("extend")
         if self._begin_to_renew():
             self.extend()
+            self._renew = self._renew is not False
         self._enter_body()
         return self
 

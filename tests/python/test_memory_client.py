@@ -296,6 +296,32 @@ def test_a_hold_that_is_dropped_is_free_without_the_collector(run):
         run(main())
 
 
+def test_a_block_that_was_not_entered_may_be_tried_again(run):
+    client = MemoryClient(ttl=10)
+    hold = client.lock("r").take()
+    client.set_reachable(False)
+    with pytest.raises(libredlock.NoQuorum), hold:
+        pytest.fail("entered")
+    client.set_reachable(True)
+    with hold:
+        client.pass_time(60)
+        hold.check()  # it is renewed
+
+    async def main():
+        async with AsyncMemoryClient(ttl=10) as client:
+            hold = await client.lock("r").take()
+            client.set_reachable(False)
+            with pytest.raises(libredlock.NoQuorum):
+                async with hold:
+                    pytest.fail("entered")
+            client.set_reachable(True)
+            async with hold:
+                client.pass_time(60)
+                hold.check()
+
+    run(main())
+
+
 def test_facts_are_read_while_another_thread_releases():
     client = MemoryClient()
 
