@@ -71,7 +71,10 @@ class Hold implements HoldInterface
 
     public function release(): void
     {
-        $this->leave($this->native->state());
+        $status = $this->perform(\REDLOCK_RELEASE, 0);
+        if ($status !== \REDLOCK_OK && ($status = $this->left($status)) !== \REDLOCK_OK) {
+            $this->fail($status);
+        }
     }
 
     public function detach(): string
@@ -301,34 +304,27 @@ class Hold implements HoldInterface
         $status === \REDLOCK_OK || $this->fail($status);
     }
 
-    private function leave(int $state): void
-    {
-        $state === \REDLOCK_STATE_FREE && $this->refuseWhatIsOver();
-        $status = $this->perform(\REDLOCK_RELEASE, 0);
-        if ($status !== \REDLOCK_OK && ($status = $this->left($status, $state)) !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
-    }
-
     /** What a release that did not end well has come to: whether that has given up what was held. */
-    private function left(int $status, int $stateBefore): int
+    private function left(int $status): int
     {
-        if (self::isReleased($status, $stateBefore)) {
-            return \REDLOCK_OK;
+        $status === \REDLOCK_NOT_HELD && $this->refuseWhatIsOver();
+        if ($status === \REDLOCK_CANCELLED || $status === \REDLOCK_LOST) {
+            $loss = $this->reason();
+            if ($status === \REDLOCK_CANCELLED && $loss === '') {
+                return \REDLOCK_OK; /* it goes on inside the client */
+            }
+            [$this->loss, $status] = [$loss, \REDLOCK_LOST];
         }
-        $status = $status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status;
-        $this->loss = $status === \REDLOCK_LOST ? $this->reason() : $this->loss;
         return $status;
     }
 
     private function releaseAfterSuccess(mixed $result): void
     {
-        $state = $this->native->state();
-        if ($state === \REDLOCK_STATE_FREE && $this->loss === null) {
+        if ($this->native->state() === \REDLOCK_STATE_FREE && $this->loss === null) {
             return; /* the body released or detached it */
         }
         try {
-            $this->leave($state);
+            $this->release();
         } catch (\Throwable $failure) {
             throw self::carrying($result, $failure);
         }
@@ -337,9 +333,8 @@ class Hold implements HoldInterface
     /** The error of the body leaves as it is, so what the release came to is only logged. */
     private function releaseAfterFailure(): void
     {
-        $state = $this->native->state();
-        $status = $state === \REDLOCK_STATE_FREE ? \REDLOCK_OK : $this->perform(\REDLOCK_RELEASE, 0);
-        $status = $this->left($status, $state);
+        $status = $this->native->state() === \REDLOCK_STATE_FREE ? \REDLOCK_OK
+            : $this->left($this->perform(\REDLOCK_RELEASE, 0));
         $isTold = $status === \REDLOCK_LOST && $this->loss !== 'closed'; /* the loss is an event by itself */
         $status === \REDLOCK_OK || $isTold || $this->driver->events?->warn('redlock: {message}',
             ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);

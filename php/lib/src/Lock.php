@@ -311,7 +311,7 @@ final class Lock implements LockInterface
         $hold->owner = $owner;
         if ($status === \REDLOCK_OK) {
             if ($again === null) {
-                $this->holds[\spl_object_id($hold)] = $hold;
+                $this->holds[] = $hold;
                 $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
             }
             return $hold;
