@@ -33,11 +33,10 @@ final class FiberDriver extends SuspendingDriver
         return true;
     }
 
-    protected function prepare(bool $isNewProcess): void
+    protected function begin(): void
     {
-        if ($isNewProcess) {
-            [$this->stream, $this->watch] = [Waiters::open($this->client), null];
-        }
+        [$this->stream, $this->watch] = [Waiters::open($this->client), null];
+        parent::begin();
     }
 
     protected function watch(): void

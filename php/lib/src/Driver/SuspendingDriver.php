@@ -23,7 +23,7 @@ abstract class SuspendingDriver extends Driver
     protected \WeakMap $waiting;
 
     /** The process of the last operation, as Native\Client::generation() counts them. */
-    private int $generation = 0;
+    protected int $generation = 0;
 
     /** @param ?BlockingDriver $outside for callers that can not be suspended */
     public function __construct(
@@ -42,7 +42,9 @@ abstract class SuspendingDriver extends Driver
         if ($waiter === null) {
             return $this->outside->run($lock, $operation, $arg);
         }
-        $this->prepare($this->isNewProcess());
+        if ($this->generation !== $this->client->generation()) {
+            $this->begin();
+        }
         $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
         $status = $lock->start($operation | $flag, $arg, $waiter);
         while ($status === \REDLOCK_IN_FLIGHT && $operation === \REDLOCK_RELEASE && isset($this->waiting[$lock])) {
@@ -94,31 +96,23 @@ abstract class SuspendingDriver extends Driver
         return \count($this->waiting) + $this->bodies + ($this->outside?->inFlight() ?? 0);
     }
 
-    /** What Waiters::wake() resumes the caller by; null: it can not be suspended. */
+    /** What Waiters::resume() resumes the caller by; null: it can not be suspended. */
     abstract protected function waiter(): mixed;
 
     /** Until the caller is resumed; false if it was cancelled. */
     abstract protected function suspend(mixed $waiter): bool;
 
-    /** Before an operation is started, in a new process or in that of the last operation. */
-    abstract protected function prepare(bool $isNewProcess): void;
+    /** At the first operation of a process: a child's client has another epoll behind the same number. */
+    protected function begin(): void
+    {
+        $this->generation = $this->client->generation();
+        $this->waiting = new \WeakMap();
+    }
 
     /** The client's descriptor is watched between these two. */
     abstract protected function watch(): void;
 
     abstract protected function unwatch(): void;
-
-    /** At the first operation of a process: a child's client has another epoll behind the same number. */
-    private function isNewProcess(): bool
-    {
-        $before = $this->generation;
-        $this->generation = $this->client->generation();
-        if ($this->generation === $before) {
-            return false;
-        }
-        $this->waiting = new \WeakMap();
-        return true;
-    }
 
     protected function isAlone(): bool
     {

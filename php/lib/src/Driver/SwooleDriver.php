@@ -35,19 +35,18 @@ final class SwooleDriver extends SuspendingDriver
     protected function waiter(): mixed
     {
         $coroutine = Coroutine::getCid();
-        return $coroutine > 0 ? $coroutine : null;
+        if ($coroutine <= 0) {
+            return null;
+        }
+        if ($this->watch->generation !== $this->client->generation()) {
+            $this->watch->begin($this->client->generation());
+        }
+        return $coroutine;
     }
 
     protected function suspend(mixed $waiter): bool
     {
         return Coroutine::suspend();
-    }
-
-    protected function prepare(bool $isNewProcess): void
-    {
-        if ($this->watch->generation !== $this->client->generation()) {
-            $this->watch->begin($this->client->generation());
-        }
     }
 
     protected function isAlone(): bool

@@ -30,11 +30,10 @@ final class SwowDriver extends SuspendingDriver
         return true;
     }
 
-    protected function prepare(bool $isNewProcess): void
+    protected function begin(): void
     {
-        if ($isNewProcess) {
-            $this->looks = false;
-        }
+        $this->looks = false;
+        parent::begin();
     }
 
     protected function watch(): void
