@@ -9,6 +9,7 @@ use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LimitException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\NotHeldException;
@@ -255,6 +256,59 @@ final class MemoryClientTest extends TestCase
         $long = new MemoryClient(['max_ttl' => '2m', 'ttl' => '1m']);
         $this->assertNotFalse($long->lock('job')->tryAcquire());
         $this->assertTrue($long->status('job')->isFree(), 'the object has gone');
+    }
+
+    public function testTheLimitsOfAHoldAreThoseOnNodes(): void
+    {
+        $often = $this->client->lock('often', maxExtensions: 1)->acquire();
+        $long = $this->client->lock('long', maxHoldMs: 1500)->acquire();
+        \array_map(static fn (Hold $hold) => $hold->extend(), [$often, $long]);
+        $this->client->pass(900);
+        $refused = ['often' => 'no further extension: max_extensions is 1',
+            'long' => 'no further extension by ttl_ms 1000: max_hold_ms is 1500, held for 900 ms'];
+        foreach ([$often, $long] as $hold) {
+            $words = "\"{$hold->resource()}\": {$refused[$hold->resource()]}";
+            $this->assertSame($words, self::refusal(LimitException::class, $hold->extend(...))->getMessage());
+        }
+        $long->extend(600);
+        $often->expire(600);
+        $renewed = $this->client->lock('renewed', renew: true, maxHoldMs: 5000)->acquire();
+        $waited = $this->client->lock('renewed')->acquire(10_000);
+        $this->assertSame('limit', self::refusal(LostException::class, $renewed->check(...))->reason);
+        $this->assertSame(900 + 5000, $this->client->store->nowMs);
+        $waited->release();
+    }
+
+    public function testAFencedHoldIsDowngraded(): void
+    {
+        $hold = $this->client->lock('pages', fence: true)->acquire();
+        $hold->downgrade();
+        $this->assertNotFalse($this->client->lock('pages', shared: true)->tryAcquire());
+        $this->assertTrue($hold->isHeld());
+    }
+
+    public function testWhatIsAdoptedIsCheckedAsTheCoreDoes(): void
+    {
+        foreach ([['pages', ''], ['pages', \str_repeat('a', 2000)], ['pages', 'xyz', 'shared' => true]] as $call) {
+            self::refusal(InvalidOptionException::class, fn () => $this->client->adopt(...$call));
+        }
+        $token = \str_repeat('ab', 20);
+        $this->assertSame($token, $this->client->adopt('pages', $token)->detach());
+        $this->assertTrue($this->client->status('pages')->isFree());
+        $broken = $this->client->lock('pages', permits: 2, fence: true);
+        self::refusal(InvalidOptionException::class, $broken->status(...));
+    }
+
+    /** @param class-string<\Throwable> $class */
+    private static function refusal(string $class, \Closure $call): \Throwable
+    {
+        try {
+            $call();
+        } catch (\Throwable $refusal) {
+            self::assertInstanceOf($class, $refusal);
+            return $refusal;
+        }
+        self::fail("no $class");
     }
 
     public function testKindsAreAsOnNodes(): void

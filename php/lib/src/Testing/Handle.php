@@ -6,6 +6,7 @@ namespace Redlock\Testing;
 
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LimitException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\NotHeldException;
@@ -29,6 +30,8 @@ final class Handle
     private int $slot = -1;
     private int $attempts = 0;
     private int $depth = 0;
+    private int $extensions = 0;
+    private int $sinceMs = 0;
     private ?InvalidOptionException $refused = null;
 
     /** Has the options, and refuses what nodes would refuse by them; it asks no node. */
@@ -118,6 +121,11 @@ final class Handle
 
     public function adopt(string $token): int
     {
+        $status = $this->native->adopt($token);
+        if ($status !== \REDLOCK_OK) {
+            return $status;
+        }
+        $this->native->detach(); /* it only checks */
         [$this->token, $this->state, $this->depth] = [$token, \REDLOCK_STATE_ADOPTED, 1];
         $this->slot = (int) $this->get('slot');
         return \REDLOCK_OK;
@@ -130,7 +138,7 @@ final class Handle
                 . 'times; release it until one is left');
             return \REDLOCK_INVALID;
         }
-        $status = $this->statusOfHeld();
+        $status = $this->state === \REDLOCK_STATE_ADOPTED ? \REDLOCK_OK : $this->statusOfHeld();
         if ($status === \REDLOCK_OK) {
             $this->store->stopRenewing($this->token);
             $this->state = \REDLOCK_STATE_FREE;
@@ -195,6 +203,7 @@ final class Handle
         $failure = match ($status) {
             \REDLOCK_BUSY => new BusyException($this->message()),
             \REDLOCK_NO_QUORUM => new NoQuorumException($this->message()),
+            \REDLOCK_LIMIT => new LimitException($this->message()),
             \REDLOCK_LOST => new LostException($this->message()),
             \REDLOCK_NOT_HELD => new NotHeldException($this->message()),
             default => $this->refused ?? $this->native->fail($status),
@@ -208,6 +217,9 @@ final class Handle
 
     private function inspect(): int
     {
+        if ($this->native->check() !== \REDLOCK_OK) {
+            return \REDLOCK_INVALID;
+        }
         $this->holder = $this->meant()[0] ?? '';
         return match (true) {
             !$this->store->reachable => $this->told(\REDLOCK_NO_QUORUM, 'unreachable'),
@@ -260,14 +272,15 @@ final class Handle
             $this->attempts++;
         }
         [$this->token, $this->state, $this->depth] = [$token, \REDLOCK_STATE_HELD, 1];
-        $this->slot = $this->store->find($token)['slot'];
+        [$this->slot, $this->sinceMs, $this->extensions] = [$this->store->find($token)['slot'], $this->store->nowMs, 0];
         return $this->told(\REDLOCK_OK, 'granted');
     }
 
     private function taken(): ?string
     {
-        return $this->store->take($this->resources, (int) $this->get('ttl_ms'), $this->is('renew'), $this->is('shared'),
-            (int) $this->get('permits'), (int) $this->get('slot'));
+        $ttlMs = (int) $this->get('ttl_ms');
+        return $this->store->take($this->resources, $ttlMs, $this->is('renew'), $this->longestMs($ttlMs),
+            $this->is('shared'), (int) $this->get('permits'), (int) $this->get('slot'));
     }
 
     private function is(string $option): bool
@@ -282,16 +295,41 @@ final class Handle
             return \REDLOCK_INVALID;
         }
         $status = $this->statusOfHeld();
+        if ($status === \REDLOCK_OK && ($refusal = $this->beyondLimits($ttlMs, $mayShorten)) !== null) {
+            return $this->told(\REDLOCK_LIMIT, "no further extension$refusal");
+        }
         if ($status === \REDLOCK_OK && !$this->store->reachable) {
             $status = $this->told(\REDLOCK_NO_QUORUM, 'too few nodes answered: unreachable');
         }
         if ($status === \REDLOCK_OK) {
+            $this->extensions += $mayShorten ? 0 : 1;
             $leftMs = $mayShorten ? 0 : $this->store->find($this->token)['untilMs'] - $this->store->nowMs;
             $this->store->hold($this->token, \max($ttlMs, $leftMs), $this->is('renew'), $this->is('shared'));
             $this->state = \REDLOCK_STATE_HELD;
             $this->message = 'extended';
         }
         return $status;
+    }
+
+    /** For how long after its acquisition it may be held if it is extended by $ttlMs. */
+    private function longestMs(int $ttlMs): float
+    {
+        $longestMs = (int) $this->get('max_hold_ms');
+        $acquiredWithMs = $ttlMs > $longestMs && $ttlMs <= (int) $this->get('ttl_ms') ? $ttlMs : 0;
+        return $longestMs < 0 ? \INF : $longestMs + $acquiredWithMs;
+    }
+
+    /** What max_extensions and max_hold_ms say, in the words of the core. */
+    private function beyondLimits(int $ttlMs, bool $mayShorten): ?string
+    {
+        [$most, $heldMs] = [(int) $this->get('max_extensions'), $this->store->nowMs - $this->sinceMs];
+        return match (true) {
+            $this->state !== \REDLOCK_STATE_HELD => null,
+            !$mayShorten && $most >= 0 && $this->extensions >= $most => ": max_extensions is $most",
+            $heldMs + $ttlMs > $this->longestMs($ttlMs) =>
+                " by ttl_ms $ttlMs: max_hold_ms is {$this->get('max_hold_ms')}, held for $heldMs ms",
+            default => null,
+        };
     }
 
     /** Names of the library's own keys: the native lock refuses them where it asks nodes, or adopts a token. */
@@ -313,7 +351,8 @@ final class Handle
     {
         $this->refused = null;
         try {
-            $probe = new Native\Lock($this->client, $this->resource(), ['ttl_ms' => $ttlMs] + $this->options);
+            $options = ['ttl_ms' => $ttlMs, 'fence' => false] + $this->options; /* the number is there already */
+            $probe = new Native\Lock($this->client, $this->resource(), $options);
             $probe->check() === \REDLOCK_OK || $probe->fail(\REDLOCK_INVALID);
         } catch (InvalidOptionException $refused) {
             $this->refused = $refused;
@@ -348,7 +387,12 @@ final class Handle
     private function lose(?string $why = null): void
     {
         $this->state = \REDLOCK_STATE_LOST;
-        $this->loss = $why ?? ($this->untilMs <= $this->store->nowMs ? 'expired' : 'gone');
+        $isOver = $this->sinceMs + $this->longestMs((int) $this->get('ttl_ms')) <= $this->store->nowMs;
+        $this->loss = $why ?? match (true) {
+            $this->untilMs > $this->store->nowMs => 'gone',
+            $isOver && $this->is('renew') => 'limit',
+            default => 'expired',
+        };
         $this->message = "the lock was lost ($this->loss)";
     }
 

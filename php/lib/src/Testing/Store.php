@@ -14,7 +14,10 @@ final class Store
     public int $nowMs = 0;
     private int $tokens = 0;
 
-    /** @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}> */
+    /**
+     * @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int,
+     *     limitMs: float}>
+     */
     private array $held = [];
 
     /** @internal That of all clients of `memory://`. */
@@ -28,10 +31,18 @@ final class Store
      * A new token, or null: others hold one of the resources, or all permits. A lock without permits is the first one.
      *
      * @param list<string> $resources
+     * @param float $longestMs for how long it is renewed
      * @param int $slot of the permit that is wanted; -1: any
      */
-    public function take(array $resources, int $ttlMs, bool $renews, bool $isShared, int $permits, int $slot): ?string
-    {
+    public function take(
+        array $resources,
+        int $ttlMs,
+        bool $renews,
+        float $longestMs,
+        bool $isShared,
+        int $permits,
+        int $slot,
+    ): ?string {
         $taken = [];
         foreach ($this->holders($resources) as $token) {
             $other = $this->held[$token];
@@ -43,7 +54,7 @@ final class Store
         }
         $token = \sprintf('%040x', ++$this->tokens);
         $this->held[$token] = ['resources' => $resources, 'untilMs' => 0, 'renewMs' => 0, 'isShared' => $isShared,
-            'slot' => \min($free)];
+            'slot' => \min($free), 'limitMs' => $this->nowMs + $longestMs];
         $this->hold($token, $ttlMs, $renews, $isShared);
         return $token;
     }
@@ -64,7 +75,7 @@ final class Store
         \array_map($this->free(...), $this->holders([$resource]));
     }
 
-    /** @return array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int}|null */
+    /** @return array{resources: list<string>, untilMs: int, isShared: bool, slot: int, ...}|null */
     public function find(string $token): ?array
     {
         return $this->held[$token] ?? null;
@@ -104,22 +115,23 @@ final class Store
     public function nextEndMs(array $resources): ?int
     {
         $held = \array_map(fn (string $token): array => $this->held[$token], $this->holders($resources));
-        $ends = \array_column(\array_filter($held, static fn (array $one): bool => $one['renewMs'] === 0), 'untilMs');
-        return $ends === [] ? null : \min($ends) - $this->nowMs;
+        $ends = \array_map(static fn (array $one): float => $one['renewMs'] === 0 ? $one['untilMs'] : $one['limitMs'],
+            $held);
+        return $ends === [] || \is_infinite(\min($ends)) ? null : (int) \min($ends) - $this->nowMs;
     }
 
     public function stopRenewing(string $token): void
     {
-        $this->held[$token]['renewMs'] = 0;
+        isset($this->held[$token]) && $this->held[$token]['renewMs'] = 0;
     }
 
     /** Renewals need nodes. */
     public function pass(int $ms): void
     {
         $this->nowMs += $ms;
-        foreach ($this->held as $token => ['untilMs' => $untilMs, 'renewMs' => $renewMs]) {
-            if ($renewMs > 0 && $this->reachable) {
-                $this->held[$token]['untilMs'] = $this->nowMs + $renewMs;
+        foreach ($this->held as $token => ['untilMs' => $untilMs, 'renewMs' => $renewMs, 'limitMs' => $limitMs]) {
+            if ($renewMs > 0 && $this->reachable && $limitMs > $this->nowMs) {
+                $this->held[$token]['untilMs'] = (int) \min($this->nowMs + $renewMs, $limitMs);
             } elseif ($untilMs <= $this->nowMs) {
                 $this->free($token);
             }
