@@ -55,6 +55,17 @@ final class RevoltTest extends NodesTestCase
         $this->assertSame(['waits', 'released', 'holds'], $events);
     }
 
+    public function testAFiberBlocksWhileNoLoopRuns(): void
+    {
+        $client = $this->client();
+        EventLoop::queue(static fn () => $client->lock('in the loop')->run(static fn () => null));
+        EventLoop::run();
+        $fiber = new \Fiber(static fn (): string => $client->lock('after it')->run(static fn (): string => 'done'));
+        $fiber->start();
+        $this->assertTrue($fiber->isTerminated(), 'nobody would resume it');
+        $this->assertSame('done', $fiber->getReturn());
+    }
+
     public function testFibersHoldALockOneAtATime(): void
     {
         $client = $this->client(loop: new RevoltLoop(), retryDelayMs: 5);

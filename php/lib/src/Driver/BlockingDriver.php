@@ -28,7 +28,7 @@ final class BlockingDriver extends Driver
 
     private ?FiberDriver $fibers;
 
-    public function __construct(Native\Client $client, ?EventLog $events, ?Loop $loop)
+    public function __construct(Native\Client $client, ?EventLog $events, private readonly ?Loop $loop)
     {
         parent::__construct($client, $events);
         $this->fibers = $loop === null ? null : new FiberDriver($client, $events, $loop);
@@ -36,7 +36,8 @@ final class BlockingDriver extends Driver
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
-        $fibers = \Fiber::getCurrent() === null ? null : $this->fibers ?? $this->fibersOfRevolt();
+        $fibers = \Fiber::getCurrent() === null ? null
+            : ($this->loop === null ? $this->fibersOfRevolt() : $this->fibers);
         if ($fibers !== null) {
             return $fibers->run($lock, $operation, $arg);
         }
@@ -104,10 +105,12 @@ final class BlockingDriver extends Driver
         return true;
     }
 
-    /** What a Fiber waits by without a loop of the client's, if Revolt's runs. */
+    /** What a Fiber waits by without a loop of the client's, while Revolt's runs. */
     private function fibersOfRevolt(): ?FiberDriver
     {
-        $isRevolt = \class_exists(EventLoop::class, false) && EventLoop::getDriver()->isRunning();
-        return $this->fibers = $isRevolt ? new FiberDriver($this->client, $this->events, new RevoltLoop()) : null;
+        if (!\class_exists(EventLoop::class, false) || !EventLoop::getDriver()->isRunning()) {
+            return null;
+        }
+        return $this->fibers ??= new FiberDriver($this->client, $this->events, new RevoltLoop());
     }
 }
