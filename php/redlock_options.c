@@ -100,7 +100,7 @@ static bool set_options(void *handle, HashTable *options, bool (*is_wanted)(cons
   zval *value;
   ZEND_HASH_FOREACH_STR_KEY_VAL(options, name, value) {
     int status;
-    if (!name) {
+    if (!name || strlen(ZSTR_VAL(name)) != ZSTR_LEN(name)) {
       zend_value_error("options must have names as keys, as in ['ttl_ms' => 10000]");
       return false;
     }

@@ -24,6 +24,7 @@ attempt(fn () => new Redlock\Native\Client([], []));
 attempt(fn () => new Redlock\Native\Client("$node\0", []));
 attempt(fn () => new Redlock\Native\Client($node, 'ttl_ms'));
 attempt(fn () => new Redlock\Native\Client($node, [5]));
+attempt(fn () => new Redlock\Native\Client($node, ["ttl_ms\0" => 500]));
 attempt(fn () => new Redlock\Native\Client($node, ['ttl_ms' => null]));
 attempt(fn () => new Redlock\Native\Client($node, ['ttl_ms' => new stdClass]));
 attempt(fn () => new Redlock\Native\Client($node, ['ttl_ms' => 1.5]));
@@ -54,6 +55,7 @@ ArgumentCountError: Redlock\Native\Client::__construct() expects exactly 2 argum
 TypeError: Redlock\Native\Client::__construct(): Argument #1 ($nodes) must be of type ?string, array given
 Redlock\Exception\InvalidOptionException: nodes must not contain any null bytes
 TypeError: Redlock\Native\Client::__construct(): Argument #2 ($options) must be of type array, string given
+ValueError: options must have names as keys, as in ['ttl_ms' => 10000]
 ValueError: options must have names as keys, as in ['ttl_ms' => 10000]
 TypeError: option ttl_ms must be of type int, null given
 TypeError: option ttl_ms must be of type int, stdClass given
