@@ -88,14 +88,9 @@ class Hold implements HoldInterface
 
     public function check(): void
     {
-        $this->refuseWhatIsOver();
-        match ($this->native->state()) {
-            \REDLOCK_STATE_HELD => null,
-            \REDLOCK_STATE_LOST => $this->fail(\REDLOCK_LOST),
-            \REDLOCK_STATE_ADOPTED => throw self::notHeld($this->resource,
-                'the token is not confirmed yet: extend() confirms it'),
-            default => throw self::notHeld($this->resource, 'this hold of it has ended'),
-        };
+        if ($this->refuseWhatIsOver() === \REDLOCK_STATE_ADOPTED) {
+            throw self::notHeld($this->resource, 'the token is not confirmed yet: extend() confirms it');
+        }
     }
 
     public function remainingMs(): int
@@ -362,10 +357,11 @@ class Hold implements HoldInterface
         return $failure;
     }
 
-    /** The handle does not know any more what has become of it. */
-    private function refuseWhatIsOver(): void
+    /** The state of what is not over; of what was released, the handle does not know any more whether it was lost. */
+    private function refuseWhatIsOver(): int
     {
         $state = $this->native->state();
+        $state === \REDLOCK_STATE_LOST && $this->fail(\REDLOCK_LOST);
         if ($state === \REDLOCK_STATE_FORKED) {
             $forked = new ForkedException("\"$this->resource\" is held by the parent process");
             $forked->resource = $this->resource;
@@ -380,6 +376,7 @@ class Hold implements HoldInterface
         if ($state === \REDLOCK_STATE_FREE) {
             throw self::notHeld($this->resource, 'this hold of it has ended');
         }
+        return $state;
     }
 
     private function reason(): string

@@ -6,6 +6,7 @@ namespace Redlock\Tests;
 
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LostException;
 use Redlock\Lock;
 use Redlock\Native;
 
@@ -21,6 +22,23 @@ final class ClientTest extends NodesTestCase
         $this->client()->lock('drained')->acquire(0);
         $this->expectException(InvalidOptionException::class);
         $lock->acquire(0);
+    }
+
+    public function testEveryActOnWhatADrainReleasedSaysThatItIsLost(): void
+    {
+        $client = $this->client(clientName: 'leaves');
+        $hold = $client->lock('drained')->acquire();
+        $client->drain();
+        $acts = [$hold->check(...), $hold->extend(...), $hold->expire(...), $hold->downgrade(...), $hold->detach(...),
+            $hold->release(...), $hold->extend(...), $hold->release(...)];
+        foreach ($acts as $number => $act) {
+            try {
+                $act();
+                $this->fail("act $number was not refused");
+            } catch (LostException $lost) {
+                $this->assertSame(['drained', 'closed'], [$lost->resource, $lost->reason]);
+            }
+        }
     }
 
     public function testALoggerThatFailsLeavesNoLockBehind(): void
