@@ -8,11 +8,11 @@ use Redlock\Exception\InvalidOptionException;
 use Redlock\Hold;
 use Swoole\Coroutine;
 
-/** @internal The holds of attributes in this coroutine. */
+/** @internal The holds of attributes in this coroutine, of Swoole or Swow, or in this Fiber. */
 final class HeldHere
 {
-    /** @var array<string, Hold> outside of coroutines */
-    private static array $outside = [];
+    /** @var ?\WeakMap<object, \stdClass> by coroutine or Fiber; itself stands for code outside of them */
+    private static ?\WeakMap $held = null;
 
     /**
      * The hold further out that has the resources; null: none was taken, or the body has released it since.
@@ -80,12 +80,13 @@ final class HeldHere
     /** @return array<string, Hold> in the order in which they were taken */
     private static function &all(): array
     {
-        if (!\extension_loaded('swoole') || Coroutine::getCid() <= 0) {
-            return self::$outside;
-        }
-        $context = Coroutine::getContext();
-        $context[self::class] ??= new \stdClass();
-        $context[self::class]->held ??= [];
-        return $context[self::class]->held;
+        self::$held ??= new \WeakMap();
+        $here = match (true) {
+            \extension_loaded('swoole') && Coroutine::getCid() > 0 => Coroutine::getContext(),
+            \extension_loaded('swow') => \Swow\Coroutine::getCurrent(),
+            default => \Fiber::getCurrent() ?? self::$held,
+        };
+        $all = self::$held[$here] ??= (object) ['of' => []];
+        return $all->of;
     }
 }

@@ -93,6 +93,22 @@ final class LockedCallTest extends NodesTestCase
         $this->assertSame([], self::cluster()->keys());
     }
 
+    public function testAnotherFiberDoesNotEnterWithItsHold(): void
+    {
+        $specs = [new LockSpec('order:#{id}', ['wait_ms' => 0])];
+        $fiber = new \Fiber(fn () => $this->call($specs, \Fiber::suspend(...)));
+        $fiber->start();
+        try {
+            $this->call($specs, fn () => $this->fail('two are in it'));
+        } catch (BusyException $busy) {
+            $this->assertSame('order:7', $busy->resource);
+        }
+        $this->assertNull(Locks::current());
+        $fiber->resume();
+        $this->call($specs, fn () => $this->assertSame(['order:7'], $this->held()));
+        $this->assertNothingIsLeft();
+    }
+
     public function testTheBodyRunsUnderTheLocksInOrder(): void
     {
         $seen = $this->call([new LockSpec('order:#{id}'), new LockSpec('stock')], fn (): array => $this->held());
