@@ -22,7 +22,7 @@ final class LongLease
     /** @param float $wantedMs from now on; INF: without end */
     public function __construct(private readonly ClientInterface $client, float $wantedMs)
     {
-        $this->untilMs = self::nowMs() + $wantedMs;
+        $this->untilMs = self::nowMs($client) + $wantedMs;
     }
 
     /**
@@ -45,7 +45,7 @@ final class LongLease
         if (!$hold->isHeld()) {
             return;
         }
-        $wantedMs = $this->untilMs - self::nowMs();
+        $wantedMs = $this->untilMs - self::nowMs($this->client);
         $leftMs = $hold->remainingMs();
         $isCutShort = $hold->isRenewed() && $wantedMs > $leftMs * self::DRIFT;
         $hold->detach();
@@ -55,8 +55,9 @@ final class LongLease
                 \is_finite($wantedMs) ? \sprintf('for another %.1f s', $wantedMs / 1000) : 'without end'));
     }
 
-    private static function nowMs(): float
+    /** By the clock of the client. */
+    public static function nowMs(ClientInterface $client): float
     {
-        return \hrtime(true) / 1e6;
+        return $client instanceof Testing\MemoryClient ? $client->store->nowMs : \hrtime(true) / 1e6;
     }
 }

@@ -317,6 +317,19 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testALongLeaseEndsByTheClockOfMemory(): void
+    {
+        $client = new MemoryClient();
+        $lock = (new LockFactory(new RedlockStore($client)))->createLock('long', 400.0, false);
+        $lock->acquire();
+        $client->pass(100_000);
+        $lock->refresh(100.0);
+        $client->pass(99_000);
+        $this->assertTrue($lock->isAcquired());
+        $client->pass(2_000);
+        $this->assertFalse($lock->isAcquired());
+    }
+
     public function testAKeyOfAClientWithPermitsIsOneOfThem(): void
     {
         $store = $this->store(permits: 2);

@@ -29,7 +29,7 @@ final class KeyHold
         public bool $isAdopted,
         private bool $isShared,
     ) {
-        $this->takenMs = self::nowMs();
+        $this->takenMs = LongLease::nowMs($client);
     }
 
     public static function acquire(
@@ -78,7 +78,7 @@ final class KeyHold
 
     public function expire(float $ttl): void
     {
-        $options = LongLease::options($this->client, $ttl * 1000, self::nowMs() - $this->takenMs);
+        $options = LongLease::options($this->client, $ttl * 1000, LongLease::nowMs($this->client) - $this->takenMs);
         $this->hold->set('renew', $options['renew'] ? 'true' : 'false');
         $this->hold->set('max_hold_ms', (string) $options['max_hold_ms']);
         $this->hold->expire($options['ttl_ms']);
@@ -100,11 +100,6 @@ final class KeyHold
     public function remaining(): float
     {
         return $this->hold->remainingMs() / 1000;
-    }
-
-    private static function nowMs(): float
-    {
-        return \hrtime(true) / 1e6;
     }
 
     public function __destruct()

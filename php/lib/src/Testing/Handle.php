@@ -304,7 +304,9 @@ final class Handle
         if ($status === \REDLOCK_OK) {
             $this->extensions += $mayShorten ? 0 : 1;
             $leftMs = $mayShorten ? 0 : $this->store->find($this->token)['untilMs'] - $this->store->nowMs;
-            $this->store->hold($this->token, \max($ttlMs, $leftMs), $this->is('renew'), $this->is('shared'));
+            $this->sinceMs = $this->state === \REDLOCK_STATE_ADOPTED ? $this->store->nowMs : $this->sinceMs;
+            $this->store->hold($this->token, \max($ttlMs, $leftMs), $this->is('renew'),
+                $this->sinceMs + $this->longestMs($ttlMs), $this->is('shared'));
             $this->state = \REDLOCK_STATE_HELD;
             $this->message = 'extended';
         }

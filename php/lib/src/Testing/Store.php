@@ -54,15 +54,16 @@ final class Store
         }
         $token = \sprintf('%040x', ++$this->tokens);
         $this->held[$token] = ['resources' => $resources, 'untilMs' => 0, 'renewMs' => 0, 'isShared' => $isShared,
-            'slot' => \min($free), 'limitMs' => $this->nowMs + $longestMs];
-        $this->hold($token, $ttlMs, $renews, $isShared);
+            'slot' => \min($free), 'limitMs' => \INF];
+        $this->hold($token, $ttlMs, $renews, $this->nowMs + $longestMs, $isShared);
         return $token;
     }
 
-    public function hold(string $token, int $ttlMs, bool $renews, bool $isShared): void
+    /** @param float $limitMs until when it is renewed */
+    public function hold(string $token, int $ttlMs, bool $renews, float $limitMs, bool $isShared): void
     {
         $this->held[$token] = ['untilMs' => $this->nowMs + $ttlMs, 'renewMs' => $renews ? $ttlMs : 0,
-            'isShared' => $isShared] + $this->held[$token];
+            'limitMs' => $limitMs, 'isShared' => $isShared] + $this->held[$token];
     }
 
     public function free(string $token): void
