@@ -362,7 +362,8 @@ int session_confirm(struct session *session, int status)
   if (status != REDLOCK_OK)
     return status;
   session_settle(session);
-  session->caught = session_signal(session);
+  if (session->caught == 0)
+    session->caught = session_signal(session);
   if (session->caught != 0)
     return REDLOCK_CANCELLED;
   return redlock_lock_state(session->lock) == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST;

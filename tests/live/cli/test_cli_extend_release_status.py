@@ -1,10 +1,11 @@
 """redlock extend, release, status"""
 import re
+import signal
 import time
 
 import pytest
 
-from command import BUSY, CLIENT, LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE
+from command import BUSY, CLIENT, LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE, finish
 from testing import eventually
 from testing.wait import in_time
 
@@ -71,6 +72,19 @@ def test_expire_sets_the_lease(redlock, nodes, ttl, seconds):
     assert sum(0 < pttl <= seconds * 1000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
     if seconds > 20:
         assert sum(pttl > 20000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
+
+
+@pytest.mark.parametrize("command", ["extend", "expire"])
+def test_a_signal_while_it_looks_at_the_keys_ends_it(redlock, nodes, proxy, command):
+    token = acquired(redlock, nodes, "r")
+    between = [proxy(node) for node in nodes]
+    redlock.env["REDLOCK_NODES"] = ",".join(p.url for p in between)
+    for p in between:
+        p.at("GETRANGE", "r", p.hold)
+    running = redlock.start(command, "--exit-drain", "0", "r", token)
+    eventually(lambda: any(p.held_bytes() for p in between), what="it looks")
+    running.send_signal(signal.SIGTERM)
+    assert finish(running).returncode == -signal.SIGTERM
 
 
 def test_expire_needs_the_token(redlock, nodes):
