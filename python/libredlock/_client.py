@@ -94,8 +94,7 @@ class Client(ClientBase):
         self, resource: Resource, count: Optional[int] = None, /, *, on_lost: OnLost = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
-        given = with_permits(count, options)
-        return self._lock_type(self, resource, given, "semaphore", on_lost)
+        return self._lock_type(self, resource, with_permits(count, options), "semaphore", on_lost)
 
     def election(self, resource: Resource, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Election:
         return Election(self._seat_type(self, resource, options_of(options), "election", on_lost))
@@ -140,8 +139,7 @@ class Client(ClientBase):
     ) -> Any:
         from ._decorator import BlockingDecorator
 
-        given: Any = options
-        return BlockingDecorator(self, resource, on_busy, hold, reentrant, keep, {"on_lost": on_lost}, given)
+        return BlockingDecorator(self, resource, on_busy, hold, reentrant, keep, {"on_lost": on_lost}, options)
 
     def status(self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None) -> Report:
         looks = self._looks(resource, permits, slot)

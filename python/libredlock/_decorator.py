@@ -162,7 +162,7 @@ class Decorator:
 
     def __init__(
         self, client: Any, resource: Named, on_busy: Any, hold: Optional[str], reentrant: bool,
-        keep: Optional[Seconds], on_lost: dict[str, Any], options: dict[str, Any],
+        keep: Optional[Seconds], on_lost: dict[str, Any], options: Any,
     ) -> None:
         """on_lost: that, and what else locks take beside options."""
         self._resource, self._on_busy, self._hold = resource, OnBusy(on_busy), hold

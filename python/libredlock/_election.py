@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 from weakref import ref
 
 from ._errors import Lost, NotHeld
@@ -37,10 +37,6 @@ class TermBase(HoldBase):
     __slots__ = ()
 
     _ends = Lost, NotHeld
-
-    def _is_its_end(self, failure: Optional[BaseException]) -> bool:
-        """Whether the block has ended because it has seen the loss."""
-        return isinstance(failure, Lost) and failure.resource == self._resource
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} {self.fence} of {super().__repr__()}>"
@@ -80,8 +76,7 @@ class ElectionBase:
     @property
     def resource(self) -> Resource:
         """What is led."""
-        resource: Resource = self._seat.resource
-        return resource
+        return self._seat.resource  # type: ignore[no-any-return]
 
     def stop(self) -> None:
         """Its candidates stand by no more: a wait ends at once, and a loop when its block has ended, which is not

@@ -331,14 +331,19 @@ class HoldBase(HoldSurface):
     """What ends a block without an error: the loss of a term."""
 
     def _is_its_end(self, failure: Optional[BaseException]) -> bool:
-        """Whether the block has ended because it has seen the loss, and without an error."""
-        return False
+        """Whether the block of a term has ended because it has seen the loss."""
+        return self._ends != () and isinstance(failure, Lost) and failure.resource == self._resource
 
     def _leaves(self, loss: RedlockError, failure: Optional[BaseException], is_its_end: bool) -> bool:
-        """Whether the loss that a block's end has found leaves it, and not the block's own error."""
+        """Whether the loss that a block's end has found leaves it. An error of the block itself leaves unchanged, and
+        the loss is logged and, from Python 3.11, added to it as a note."""
         if failure is None or is_its_end:
             return not isinstance(loss, self._ends)
-        note_loss(failure, loss)
+        import logging
+
+        logging.getLogger("libredlock").warning("%s (while %s left the block)", str(loss), type(failure).__name__)
+        if hasattr(failure, "add_note"):
+            failure.add_note(f"libredlock: {loss}")
         return False
 
     # ---- its loss ---------------------------------------------------------------------------------------------------
@@ -414,12 +419,3 @@ _LOSSES = {
 _LOSS_WORDS = dict(_LOSSES.values())
 
 _STATES = {HELD: "held", LOST: "lost", ADOPTED: "adopted", FORKED: "held by the parent process"}
-
-
-def note_loss(failure: BaseException, loss: RedlockError) -> None:
-    """The body's own error leaves unchanged; the loss is logged and, from Python 3.11, added to it as a note."""
-    import logging
-
-    logging.getLogger("libredlock").warning("%s (while %s left the block)", str(loss), type(failure).__name__)
-    if hasattr(failure, "add_note"):
-        failure.add_note(f"libredlock: {loss}")

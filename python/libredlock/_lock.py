@@ -66,6 +66,7 @@ class LockBase(LockSurface):
         "_on_lost",
         "_holds",
         "_refused",
+        "_given",  # to a re-entrant lock: its options
         "__weakref__",
     )
 

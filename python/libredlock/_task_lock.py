@@ -367,12 +367,9 @@ class RLock(Lock):
     and so does each release; then it may be taken again.
     """
 
-    __slots__ = ("_given",)
+    __slots__ = ()
 
     _is_reentrant = True
-
-    _given: Any
-    """The options that it was made with."""
 
 
 def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:

@@ -230,9 +230,6 @@ class RLock(Lock):
     and so does each release; then it may be taken again.
     """
 
-    __slots__ = ("_given",)
+    __slots__ = ()
 
     _is_reentrant = True
-
-    _given: Any
-    """The options that it was made with."""

@@ -99,8 +99,7 @@ class Client(ClientBase):
         self, resource: Resource, count: Optional[int] = None, /, *, on_lost: OnLost = None,
         cancel_on_lost: bool = False, **options: Unpack[LockOptions],
     ) -> Lock:
-        given = with_permits(count, options)
-        return self._lock_type(self, resource, given, "semaphore", on_lost, cancel_on_lost)
+        return self._lock_type(self, resource, with_permits(count, options), "semaphore", on_lost, cancel_on_lost)
 
     def election(
         self, resource: Resource, *, on_lost: OnLost = None, cancel_on_lost: bool = True, **options: Unpack[LockOptions]
@@ -159,9 +158,8 @@ class Client(ClientBase):
     ) -> Any:
         from ._decorator import AsyncDecorator
 
-        given: Any = options
         more = {"on_lost": on_lost, "cancel_on_lost": cancel_on_lost}
-        return AsyncDecorator(self, resource, on_busy, hold, reentrant, keep, more, given)
+        return AsyncDecorator(self, resource, on_busy, hold, reentrant, keep, more, options)
 
     async def status(self, resource: Resources, *, permits: Optional[int] = None, slot: Optional[int] = None) -> Report:
         looks = self._looks(resource, permits, slot)
