@@ -421,6 +421,10 @@ final class MemoryClientTest extends TestCase
         $this->assertSame(['orders:42', $hold->token(), Verdict::Held], [$one->resource, $one->token, $one->verdict]);
         $this->assertSame(['shared', Verdict::Shared], [$other->resource, $other->verdict]);
         $this->assertCount(1, $client->locks('o*'));
+        $permit = $client->lock('gpu', permits: 3, slot: 2)->acquire();
+        [$listed] = $client->locks('gpu')->locks;
+        $this->assertSame(['permits', 2, 3, $permit->token()],
+            [$listed->kind, $listed->slot, $listed->permits, $listed->token]);
         $client->setReachable(false);
         $this->expectException(NoQuorumException::class);
         $client->locks();

@@ -16,7 +16,7 @@ final class Store
 
     /**
      * @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int,
-     *     limitMs: float}>
+     *     permits: int, limitMs: float}>
      */
     private array $held = [];
 
@@ -54,7 +54,7 @@ final class Store
         }
         $token = \sprintf('%040x', ++$this->tokens);
         $this->held[$token] = ['resources' => $resources, 'untilMs' => 0, 'renewMs' => 0, 'isShared' => $isShared,
-            'slot' => \min($free), 'limitMs' => \INF];
+            'slot' => \min($free), 'permits' => $permits, 'limitMs' => \INF];
         $this->hold($token, $ttlMs, $renews, $this->nowMs + $longestMs, $isShared);
         return $token;
     }
@@ -99,9 +99,11 @@ final class Store
         \uasort($this->held, static fn (array $one, array $other): int => $one['untilMs'] <=> $other['untilMs']);
         foreach ($this->held as $token => $held) {
             foreach ($held['resources'] as $resource) {
-                [$kind, $verdict] = $held['isShared'] ? ['shared', Verdict::Shared] : ['plain', Verdict::Held];
+                $permit = $held['permits'] > 1 ? ['slot' => $held['slot'], 'permits' => $held['permits']] : [];
+                [$kind, $verdict] = $held['isShared'] ? ['shared', Verdict::Shared]
+                    : [$permit === [] ? 'plain' : 'permits', Verdict::Held];
                 $rows["$resource\0$held[slot]"] = new ListedLock($resource, $kind, $verdict, $token,
-                    $held['untilMs'] - $this->nowMs, null, 0);
+                    $held['untilMs'] - $this->nowMs, null, 0, ...$permit);
             }
         }
         \ksort($rows, \SORT_STRING);
