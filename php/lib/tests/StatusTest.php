@@ -154,7 +154,7 @@ final class StatusTest extends NodesTestCase
 
     public function testStatusSaysWhoHoldsEachOfThePermits(): void
     {
-        [$worker, $asker] = [$this->client(clientName: 'worker-7'), $this->client(permits: 3, fence: false)];
+        [$worker, $asker] = [$this->client(clientName: 'worker-8'), $this->client(permits: 3, fence: false)];
         $gpu = $worker->lock('gpu', permits: 3);
         $holds = [$gpu->acquire(), $gpu->acquire()];
         $status = self::named(static fn (): ResourceStatus => $asker->status('gpu'));
@@ -162,7 +162,7 @@ final class StatusTest extends NodesTestCase
             [$status->verdict, $status->message, $status->token, \count($status->parts)]);
         foreach ($holds as $hold) {
             $part = $status->parts[$hold->slot()];
-            $this->assertSame([Verdict::Held, $hold->token(), 'worker-7'],
+            $this->assertSame([Verdict::Held, $hold->token(), 'worker-8'],
                 [$part->verdict, $part->token, $part->heldBy['client_name']]);
             $this->assertGreaterThan(10_000, $part->remainingMs);
             $this->assertSame($hold->token(), $gpu->with(slot: $hold->slot())->status()->token);
