@@ -35,6 +35,15 @@ def any_client(request):
     return request.getfixturevalue("client")
 
 
+def test_renewals_go_on_with_the_lease_that_expire_set():
+    client = MemoryClient()
+    with client.lock("r", ttl=10) as hold:
+        hold.expire(0.5)
+        client.pass_time(0.7)
+        assert hold.owned() and 0 < hold.remaining <= 0.5
+    assert client.status("r").verdict == "free"
+
+
 def test_a_program_sees_no_difference(any_client):
     lock = any_client.lock("r", ttl=10)
     assert lock.acquire() and lock.owned() and lock.locked() and 5 < lock.remaining <= 10

@@ -30,7 +30,8 @@ class Entry:
         self.client_name = options("client_name")
         self.is_shared, self.renews = options("shared") == "true", options("renew") == "true"
         self.slot, self.permits = 0, int(options("permits"))
-        self.ends_ms = now_ms + int(options("ttl_ms"))
+        self.lease_ms = int(options("ttl_ms"))  # which renewals go on with
+        self.ends_ms = now_ms + self.lease_ms
         longest_ms = int(options("max_hold_ms"))
         self.limit_ms = float("inf") if longest_ms < 0 else max(now_ms + longest_ms, self.ends_ms)
         self.loss = 0  # its reason
@@ -214,7 +215,7 @@ class Handle:
         if entry is None or self.state() != lib.REDLOCK_STATE_HELD:
             return 0
         left_ms = int(min(entry.over_ms(), self.store.now_ms() + 10**9) - self.store.now_ms())
-        return min(left_ms, int(self.option("ttl_ms"))) if entry.renews else left_ms
+        return min(left_ms, entry.lease_ms) if entry.renews else left_ms
 
     def loss(self) -> int:
         entry = self.entry
@@ -269,7 +270,8 @@ class Handle:
                 return int(lib.REDLOCK_LIMIT)
             self.extensions += not expires
             self.entry.ends_ms = until_ms if expires else max(self.entry.ends_ms, until_ms)
-            self.entry.renews = self.option("renew") == "true" and not expires
+            self.entry.lease_ms = ttl_ms if expires else max(self.entry.lease_ms, ttl_ms)
+            self.entry.renews = self.option("renew") == "true"
             self.entry.is_shared = self.entry.is_shared or self.option("shared") == "true"
         store.scan()
         return int(OK)
@@ -317,7 +319,7 @@ class Handle:
             return int(LOST)
         if self.entry is not None:
             if self.entry.renews:
-                self.entry.ends_ms = self.store.now_ms() + int(self.option("ttl_ms"))
+                self.entry.ends_ms = self.store.now_ms() + self.entry.lease_ms
             self.entry.client, self.entry.renews = None, False
         self.entry, self.is_adopted = None, False
         return int(OK)
