@@ -104,7 +104,7 @@ def test_a_user_of_some_keys_only_lacks_just_commands(redlock, nodes):
 
 
 def test_a_user_of_prefixed_keys_is_told_of_key_prefix(redlock, user):
-    user(("~app:*", "&app:*", "+@all"))
+    user(("~app:*", "resetchannels", "&app:*", "+@all"))
     done = redlock("doctor")
     assert done.returncode == REFUSED_CONFIG and "the user needs; keys with a prefix need key_prefix\n" in done.stdout
     done = redlock("status", "r")
