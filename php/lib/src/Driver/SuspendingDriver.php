@@ -45,15 +45,15 @@ abstract class SuspendingDriver extends Driver
         if ($this->generation !== $this->client->generation()) {
             $this->begin();
         }
-        $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
-        $status = $lock->start($operation | $flag, $arg, $waiter);
-        while ($status === \REDLOCK_IN_FLIGHT && $operation === \REDLOCK_RELEASE && isset($this->waiting[$lock])) {
+        while ($operation === \REDLOCK_RELEASE && isset($this->waiting[$lock])) {
             $this->next[$lock] = [...$this->next[$lock] ?? [], $waiter];
             if (!$this->suspend($waiter)) {
                 return Leave::release($lock); /* the waiter was cancelled */
             }
-            $status = $lock->start($operation | $flag, $arg, $waiter);
         }
+        $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
+        /* what has ended is in flight until its waiter has heard of it: the handle has one waiter */
+        $status = isset($this->waiting[$lock]) ? \REDLOCK_IN_FLIGHT : $lock->start($operation | $flag, $arg, $waiter);
         if ($status !== \REDLOCK_OK) {
             return $status;
         }
