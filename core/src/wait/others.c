@@ -32,10 +32,10 @@ static void note_alone(struct rlk_engine *e, struct rlk_key *key, int is_alone, 
     at->key_hash = 0;
 }
 
-static int is_alone(const redlock_lock *lock, int64_t now)
+static int is_alone(const redlock_lock *lock, int64_t now, int64_t within_ns)
 {
   const struct rlk_alone *at = alone_at(lock->engine, lock->key);
-  return at->key_hash == lock->key->hash && now - at->at_ns < ALONE_NS;
+  return at->key_hash == lock->key->hash && now - at->at_ns < within_ns;
 }
 
 /* A node that was never connected may be the one that is home to others. */
@@ -69,7 +69,7 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
 
 void rlk_others_look(redlock_lock *lock, int64_t now)
 {
-  int is_needed = !rlk_has_place(lock) && !is_alone(lock, now) && rlk_queue_is_used(lock);
+  int is_needed = !rlk_has_place(lock) && !is_alone(lock, now, ALONE_NS) && rlk_queue_is_used(lock);
   lock->wait->others = (struct rlk_others){.home = is_needed ? home_or_anywhere(lock, now) : -1};
 }
 
@@ -115,13 +115,20 @@ int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
   return now < lock->wait->others.until_ns;
 }
 
+/* Whether waiters of this client may be told of the release. */
+static int may_have_room(const redlock_lock *lock, int64_t now)
+{
+  return lock->engine->waits->room_count && (lock->key->count > 1 || rlk_room_of(lock, now));
+}
+
 void rlk_others_hand_over(redlock_lock *lock, int64_t now)
 {
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  if (!rlk_has_place(lock) && !lock->engine->waits->room_count && is_alone(lock, now))
+  if (rlk_has_place(lock) || may_have_room(lock, now))
+    note_alone(lock->engine, lock->key, 0, now); /* until home answers */
+  else if (is_alone(lock, now, ALONE_NS / 2))    /* home may answer later than the next acquire begins */
     return;
-  note_alone(lock->engine, lock->key, 0, now); /* until home answers */
   lock->claim->hands_over = rlk_has_place(lock) ? lock->wait->home : home_or_anywhere(lock, now);
   lock->claim->queues_empty = 0;
   lock->claim->place = lock->wait->place;

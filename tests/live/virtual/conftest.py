@@ -8,7 +8,7 @@ import pytest
 import world
 
 HERE = Path(__file__).parent
-collect_ignore = [] if world.LIBRARY else ["test_world.py", "test_program_times.py"]
+collect_ignore = [] if world.LIBRARY else ["test_world.py", "test_program_times.py", "test_queue_times.py"]
 
 
 def pytest_collection_modifyitems(config, items):
