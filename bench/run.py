@@ -187,7 +187,7 @@ class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
     AXES = ["sequential", "in-flight", "guard", "fence", "kinds", "tls", "faults", "memory", "leases", "ends",
-            "reentrance", "contention", "at-once", "readers", "waiting", "order"]
+            "reentrance", "contention", "at-once", "readers", "waiting", "order", "disturbed"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -562,6 +562,12 @@ class Bench:
             Row("  wake=poll", "ms", poll).judged(poll, "<=", 1500),
             Row("a leader's seat empty, at a hand-over", "ms", lead,
                 note="longest %.0f ms" % max(run["longest_ms"] for run in runs["lead"])).judged(lead, "<=", 10)]
+
+    def disturbed(self) -> List[Row]:
+        """In simulated time: once is enough."""
+        script, world = ROOT / "bench" / "disturbed.py", self.programs.test_build / "tests" / "sim" / "libvirtual.so"
+        return [Row(what, unit, figure).judged(figure, comparison, bound)
+                for what, unit, figure, comparison, bound in output_of([sys.executable, str(script), str(world)])]
 
     def instructions(self) -> List[Row]:
         return self._per_cycle("instructions", instructions, {"blocking": 20000, "started": 10000, "threads": 10000})

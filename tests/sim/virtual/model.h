@@ -23,7 +23,7 @@ enum setting {
   SETTINGS
 };
 
-enum { PROGRAMS_MAX = 4 };
+enum { PROGRAMS_MAX = 96 };
 
 struct program {
   int64_t at_s; /* 0: none */
