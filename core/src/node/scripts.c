@@ -51,7 +51,8 @@
  *   free: whether what it wants can be had here
  *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
  *   wake: wakes the first that can have what it wants, and all readers up to the next writer. After a release (R) a
- *         place that wants the key alone is woken whatever is under the key: it may be a leftover. An asker adds "!".
+ *         place that wants the key alone is woken whatever is under the key: it may be a leftover. An asker (R is nil)
+ *         adds "!"; everybody else also wakes the first lock of several that lets others pass: it may be its turn now.
  *         Woken, it has W us to ask again, from the first wake-up. Without a receiver its client is gone. Where PUBLISH
  *         is denied, the waiter is expected to ask. The third behind it is told by a "?" to ask when that time is over:
  *         some may hang. */
@@ -81,17 +82,18 @@
   "  gone(m[1])\n" \
   "end\n" \
   "local function wake(R)\n" \
-  "  local at,woken=0,0\n" \
+  "  local at,woken,set=0,0,R==nil\n" \
   "  for i=1,1000 do\n" \
   "    local h=redis.pcall('ZRANGE',Q,at,at)[1]\n" \
   "    if not h then break end\n" \
-  "    local shares=h:byte(17)==47\n" \
+  "    local shares,open=h:byte(17)==47,passes(h)\n" \
   "    local alone=R and not shares and #KEYS==3\n" \
-  "    if passes(h) then at=at+1\n" \
-  "    elseif woken>0 and not shares then break\n" \
-  "    elseif not free(h) and not (alone and redis.pcall('TYPE',KEYS[1]).ok~='zset') then break\n" \
+  "    if open and (set or h:byte(18)~=115) then at=at+1\n" \
+  "    elseif woken>0 and not shares and not open then break\n" \
+  "    elseif not open and not free(h) and not (alone and redis.pcall('TYPE',KEYS[1]).ok~='zset') then break\n" \
   "    elseif time(h)==0 or redis.pcall('PUBLISH'," channel "..h:sub(1,16),R and h or h..'!')==0\n" \
   "      and h:find('[13579]$') then gone(h)\n" \
+  "    elseif open then at,set=at+1,true\n" \
   "    else\n" \
   "      local u=by(now+" woken_us ",time(h)%1000)\n" \
   "      if h:find('[13579]$') and time(h)>u then redis.pcall('ZADD',P,u,h) end\n" \
@@ -181,10 +183,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "48ffade046e6b33a436c3bc32ed82368df75bd17", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "aaf580898f0a3f0fdbad55179ec22571516301ac",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "411a7a1e9142c48c5d7f77e866726401336bc3d5", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "8283d484694566984a62889dfb1316d8390b40e6",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "6a37e280746a90d4b4627f2c01c97d9395457436", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "2b98b47298d8919c014da2a320be18274e3201d3", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};

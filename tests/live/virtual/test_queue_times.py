@@ -34,3 +34,23 @@ def test_no_win_waits_for_a_home_that_is_further(nodes, make_client, proxy, wait
     assert max(cycle_s(lock) for _ in range(500)) < 0.001
     if waits_elsewhere:
         assert other.release() == OK and waiter.join() == OK
+
+
+@pytest.mark.parametrize("others", ["", "a", "ab"])
+def test_locks_of_several_hand_over_at_once(nodes, make_client, others):
+    """Beside locks of one of their resources, too, they need not find out by asking that it is their turn."""
+    end_s, waits_s = time.monotonic() + 3, []
+
+    def repeat(lock, longest_s):
+        while time.monotonic() < end_s:
+            begun_s = time.monotonic()
+            assert lock.acquire(60000) == OK, lock.message
+            longest_s.append(time.monotonic() - begun_s)
+            time.sleep(0.005)
+            assert lock.release() == OK
+
+    calls = [Call(repeat, make_client(nodes.urls).lock("a", "b", **LONG), waits_s) for _ in range(4)]
+    calls += [Call(repeat, make_client(nodes.urls).lock(resource, **LONG), []) for resource in others]
+    for call in calls:
+        call.join()
+    assert max(waits_s) < 0.2
