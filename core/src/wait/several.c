@@ -104,9 +104,12 @@ static void leave(redlock_lock *lock, int part)
 static int64_t pause_ns(const redlock_lock *lock, const struct rlk_part_wait *at, int64_t now)
 {
   int64_t quarter_ns = (now - lock->wait->arrived_ns) / 4;
-  if (at->rank > 1)
-    return RLK_STEP_NS * at->rank < RLK_POLL_MAX_NS ? RLK_STEP_NS * at->rank : RLK_POLL_MAX_NS;
-  return quarter_ns < ASK_MIN_NS ? ASK_MIN_NS : quarter_ns < RLK_ASK_NS ? quarter_ns : RLK_ASK_NS;
+  int64_t pause = quarter_ns < ASK_MIN_NS ? ASK_MIN_NS : rlk_smaller(quarter_ns, RLK_ASK_NS);
+  if (at->rank <= 1)
+    return pause;
+  if (at->home >= 0 && rlk_listener_is_ready(&lock->engine->net.nodes[at->home]))
+    pause = RLK_STEP_NS;
+  return rlk_smaller(pause * at->rank, RLK_POLL_MAX_NS);
 }
 
 /* For as long as it lets others pass, but not for long: it says so again in time. */

@@ -36,8 +36,8 @@ def test_no_win_waits_for_a_home_that_is_further(nodes, make_client, proxy, wait
         assert other.release() == OK and waiter.join() == OK
 
 
-@pytest.mark.parametrize("others", ["", "a", "ab"])
-def test_locks_of_several_hand_over_at_once(nodes, make_client, others):
+@pytest.mark.parametrize("others, wake", [("", "auto"), ("a", "auto"), ("ab", "auto"), ("", "poll")])
+def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
     """Beside locks of one of their resources, too, they need not find out by asking that it is their turn."""
     end_s, waits_s = time.monotonic() + 3, []
 
@@ -49,7 +49,7 @@ def test_locks_of_several_hand_over_at_once(nodes, make_client, others):
             time.sleep(0.005)
             assert lock.release() == OK
 
-    calls = [Call(repeat, make_client(nodes.urls).lock("a", "b", **LONG), waits_s) for _ in range(4)]
+    calls = [Call(repeat, make_client(nodes.urls, wake=wake).lock("a", "b", **LONG), waits_s) for _ in range(4)]
     calls += [Call(repeat, make_client(nodes.urls).lock(resource, **LONG), []) for resource in others]
     for call in calls:
         call.join()
