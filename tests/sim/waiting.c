@@ -149,15 +149,6 @@ static int rank_of(const struct slot *slot, const struct object *queue)
   return -1;
 }
 
-/* One whose home says that the lock is free takes it when those before it have had their turn. Where none of them can
- * win, as they wait for several resources or have died, that is when it asks: the later the more stand before it. */
-static int64_t own_pace(const struct slot *slot)
-{
-  const struct object *queue = queue_at_home(slot);
-  int64_t rank = queue ? rank_of(slot, queue) : 0;
-  return (rank < 15 ? (rank + 1) * 250 : 4000) * MS + 500 * MS;
-}
-
 /* Within what time of `since` the lock is granted to somebody. */
 static int64_t wait_most(const struct slot *slot, int64_t since)
 {
@@ -167,7 +158,7 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
     return (PERMITS + 1) * 750 * MS;
   if (!world->orderly || world->faults.leftover || world->mixed ||
       (world->polls_every && was_released(world, slot->resource)))
-    return later(1500 * MS, world->mixed ? own_pace(slot) : 0);
+    return 1500 * MS;
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since) && !waits_at_two_homes(slot))
     return 60 * MS + refused_before(slot); /* it is told */
   /* home may keep the key of a holder that died in its release */
@@ -287,7 +278,7 @@ static int64_t turns_before(const struct slot *slot)
 static void several_wait(const struct slot *slot)
 {
   const struct world *world = slot->process->world;
-  int64_t most = later(turns_before(slot), 12) * world->longest_hold + 1500 * MS;
+  int64_t most = later(turns_before(slot), 12) * world->longest_hold + 500 * MS;
   if (world->orderly && !world->faults.process_end && !world->faults.leftover && !may_be_refused(slot) &&
       !waits_at_two_homes(slot) && world->now - slot->started_at > most)
     world_violation(slot->process->world, "several: lock %d waits for %.3f ms, and the longest hold was %.3f ms",
