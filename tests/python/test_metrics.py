@@ -1,5 +1,8 @@
 """The figures of a client, as a scraper reads them."""
 
+import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -186,3 +189,26 @@ def test_a_client_may_be_closed_while_it_is_read(nodes, client):
     registry = prometheus_client.CollectorRegistry()
     registry.register(Collector({"one": Closing(nodes.urls), "two": client}))
     assert 'redlock_locks_held{client="two"} 0.0' in prometheus_client.generate_latest(registry).decode()
+
+
+IN_GERMAN = """
+import locale, sys, libredlock
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+assert locale.localeconv()["decimal_point"] == ","
+with libredlock.Client(drift_factor=0.02) as client:
+    client.lock("r").take().release()
+    client.check()
+    sys.stdout.write(client.metrics())
+"""
+
+
+def test_figures_have_points_whatever_the_locale_says(nodes, tmp_path):
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", "--no-archive", tmp_path / "de_DE.UTF-8"], check=True)
+    env = dict(os.environ, REDLOCK_NODES=nodes.nodes_env, LOCPATH=str(tmp_path))
+    told = figures(subprocess.run([sys.executable, "-c", IN_GERMAN], env=env, check=True, stdout=subprocess.PIPE,
+                                  text=True).stdout)
+    assert 0 < told["redlock_wait_seconds_sum",] < 60 and told["redlock_wait_seconds_bucket", "+Inf"] == 1
+    assert told["redlock_wait_seconds_bucket", "0.00025"] in (0, 1)
+    assert told["redlock_attempts_per_acquisition_bucket", "50.0"] == 1
+    assert all(0 < told["redlock_node_rtt_seconds", node.name] < 60 for node in nodes)
+    assert all(told["redlock_node_max_ttl_seconds", node.name] == 30 for node in nodes)

@@ -54,7 +54,7 @@ packages_of() {
         liblua5.1-0-dev libssl-dev python3 ;;
       pytest) echo python3 python3-venv ;;
       nodes) echo python3 redis-server ;;
-      python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev libjansson-dev libpopt-dev ;;
+      python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev libjansson-dev libpopt-dev locales ;;
       php) echo swig make php-cli php-dev ;;
       phpunit) echo php-fpm phpunit php-symfony-lock php-psr-event-dispatcher composer ;;
       languages) echo g++ clang ;;

@@ -1,5 +1,4 @@
 /* The figures of a client as OpenMetrics text, for Prometheus. */
-#include <math.h>
 #include <string.h>
 
 #include "../lock/lease.h"
@@ -7,7 +6,7 @@
 #include "api.h"
 #include "../vote/eligible.h"
 
-#define US_PER_S 1e6
+enum { MS_PER_S = 1000, US_PER_S = 1000000, NS_PER_S = 1000000000 };
 
 static void family(struct rlk_text *out, const char *name, const char *type, const char *help)
 {
@@ -40,22 +39,31 @@ static void losses(const struct rlk_engine *e, struct rlk_text *out)
                     (unsigned long long)e->figures.losses[i]);
 }
 
-static void histogram(const struct rlk_histogram *h, const char *name, const int64_t *bounds, double unit,
+/* A number of units, each a power of ten. By hand: the program's locale may write a comma. */
+static void decimal(struct rlk_text *out, int64_t number, int64_t unit)
+{
+  rlk_text_format(out, "%lld.", (long long)(number / unit));
+  do {
+    number = number % unit * 10;
+    rlk_text_format(out, "%lld", (long long)(number / unit));
+  } while (number % unit);
+}
+
+static void histogram(const struct rlk_histogram *h, const char *name, const int64_t *bounds, int64_t unit,
                       const char *help, struct rlk_text *out)
 {
   uint64_t below = 0;
   family(out, name, "histogram", help);
   for (int i = 0; i < RLK_BOUNDS; i++) {
-    double bound = (double)bounds[i] / unit;
     below += h->counts[i];
-    rlk_text_format(out,
-                    bound == (double)(int64_t)bound ? "redlock_%s_bucket{le=\"%.1f\"} %llu\n"
-                                                    : "redlock_%s_bucket{le=\"%.10g\"} %llu\n",
-                    name, bound, (unsigned long long)below);
+    rlk_text_format(out, "redlock_%s_bucket{le=\"", name);
+    decimal(out, bounds[i], unit);
+    rlk_text_format(out, "\"} %llu\n", (unsigned long long)below);
   }
   below += h->counts[RLK_BOUNDS];
-  rlk_text_format(out, "redlock_%s_bucket{le=\"+Inf\"} %llu\nredlock_%s_sum %.6f\nredlock_%s_count %llu\n", name,
-                  (unsigned long long)below, name, (double)h->sum / unit, name, (unsigned long long)below);
+  rlk_text_format(out, "redlock_%s_bucket{le=\"+Inf\"} %llu\nredlock_%s_sum ", name, (unsigned long long)below, name);
+  decimal(out, (int64_t)h->sum, unit);
+  rlk_text_format(out, "\nredlock_%s_count %llu\n", name, (unsigned long long)below);
 }
 
 static void waiting(const struct rlk_engine *e, struct rlk_text *out)
@@ -105,11 +113,19 @@ static void node_label(struct rlk_text *out, const struct rlk_node *n)
     rlk_text_format(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
 }
 
-static void of_node(struct rlk_text *out, const char *name, const struct rlk_node *n, const char *more, double value)
+static void of_node(struct rlk_text *out, const char *name, const struct rlk_node *n, const char *more, int64_t value,
+                    int64_t unit)
 {
   rlk_text_format(out, "redlock_node_%s{node=\"", name);
   node_label(out, n);
-  rlk_text_format(out, isinf(value) ? "\"%s} +Inf\n" : "\"%s} %.10g\n", more, value);
+  rlk_text_format(out, "\"%s} ", more);
+  if (value == RLK_NEVER)
+    rlk_text_add(out, "+Inf");
+  else if (value % unit)
+    decimal(out, value, unit);
+  else
+    rlk_text_format(out, "%lld", (long long)(value / unit));
+  rlk_text_add(out, "\n");
 }
 
 static void node_votes(const struct rlk_engine *e, struct rlk_text *out)
@@ -117,24 +133,24 @@ static void node_votes(const struct rlk_engine *e, struct rlk_text *out)
   family(out, "node_votes", "counter", "Answers to SET, by meaning; late: the acquisition had ended.");
   for (int i = 0; i < e->net.node_count; i++) {
     const struct rlk_node *n = &e->net.nodes[i];
-    of_node(out, "votes_total", n, ",vote=\"granted\"", (double)rlk_peer_of(n)->granted);
-    of_node(out, "votes_total", n, ",vote=\"busy\"", (double)rlk_peer_of(n)->busy);
-    of_node(out, "votes_total", n, ",vote=\"other\"", (double)rlk_peer_of(n)->other);
-    of_node(out, "votes_total", n, ",vote=\"late\"", (double)rlk_peer_of(n)->late);
+    of_node(out, "votes_total", n, ",vote=\"granted\"", (int64_t)rlk_peer_of(n)->granted, 1);
+    of_node(out, "votes_total", n, ",vote=\"busy\"", (int64_t)rlk_peer_of(n)->busy, 1);
+    of_node(out, "votes_total", n, ",vote=\"other\"", (int64_t)rlk_peer_of(n)->other, 1);
+    of_node(out, "votes_total", n, ",vote=\"late\"", (int64_t)rlk_peer_of(n)->late, 1);
   }
 }
 
 enum { READY, VOTES_NOW, RTT, OWED, CONNECTS, DROPS, NODE_FAMILIES };
 
-static double value_of(const struct rlk_node *n, int which, int64_t now)
+static int64_t value_of(const struct rlk_node *n, int which, int64_t now)
 {
   switch (which) {
   case READY: return n->state == RLK_NODE_READY;
   case VOTES_NOW: return rlk_would_grant(n, now);
-  case RTT: return (double)(n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns) / 1e9;
-  case OWED: return n->line->requests.count;
-  case CONNECTS: return (double)n->connects;
-  default: return (double)n->drops;
+  case RTT: return n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns;
+  case OWED: return (int64_t)n->line->requests.count;
+  case CONNECTS: return (int64_t)n->connects;
+  default: return (int64_t)n->drops;
   }
 }
 
@@ -146,7 +162,7 @@ static void guarded(const struct rlk_engine *e, struct rlk_text *out, int64_t no
   family(out, "node_max_ttl_seconds", "gauge", "The longest lease that the node's marker allows.");
   for (int i = 0; i < e->net.node_count; i++)
     if (e->net.nodes[i].voter->mark.max_ttl_ms)
-      of_node(out, "max_ttl_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].voter->mark.max_ttl_ms / 1e3);
+      of_node(out, "max_ttl_seconds", &e->net.nodes[i], "", e->net.nodes[i].voter->mark.max_ttl_ms, MS_PER_S);
   family(out, "node_quarantine_seconds", "gauge",
          "How much longer the node does not vote since it may have lost keys, by reason; 0: it is not quarantined.");
   for (int i = 0; i < e->net.node_count; i++) {
@@ -158,8 +174,9 @@ static void guarded(const struct rlk_engine *e, struct rlk_text *out, int64_t no
     rlk_text_format(&text, ",reason=\"%s\"", reason);
     of_node(out, "quarantine_seconds", n, label,
             !*reason              ? 0
-            : end_ns == RLK_NEVER ? INFINITY
-                                  : (double)(end_ns - now) / 1e9);
+            : end_ns == RLK_NEVER ? RLK_NEVER
+                                  : end_ns - now,
+            NS_PER_S);
   }
 }
 
@@ -176,7 +193,7 @@ static void certificates(const struct rlk_engine *e, struct rlk_text *out)
   family(out, "node_certificate_expiry_timestamp_seconds", "gauge", "When the node's certificate expires.");
   for (int i = 0; i < e->net.node_count; i++)
     if (e->net.nodes[i].tls.expires_s)
-      of_node(out, "certificate_expiry_timestamp_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].tls.expires_s);
+      of_node(out, "certificate_expiry_timestamp_seconds", &e->net.nodes[i], "", e->net.nodes[i].tls.expires_s, 1);
 }
 
 static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
@@ -194,7 +211,8 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
   for (int f = 0; f < NODE_FAMILIES; f++) {
     family(out, families[f].name, families[f].type, families[f].help);
     for (int i = 0; i < e->net.node_count; i++)
-      of_node(out, families[f].sample, &e->net.nodes[i], "", value_of(&e->net.nodes[i], f, now));
+      of_node(out, families[f].sample, &e->net.nodes[i], "", value_of(&e->net.nodes[i], f, now),
+              f == RTT ? NS_PER_S : 1);
   }
   node_votes(e, out);
   guarded(e, out, now);
