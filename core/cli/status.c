@@ -132,17 +132,19 @@ static struct {
   FILE *out;
 } samples[FAMILIES];
 
-/* A label's value. It has to be UTF-8: any other byte is replaced. */
+/* A label's value. It has to be UTF-8: any other name is shown as in messages. */
 static void put_label(FILE *out, const char *text)
 {
   json_t *checked = json_string(text);
+  char *shown = checked == NULL ? escaped(text) : format("%s", text);
   putc('"', out);
-  for (; *text; text++) {
-    if (*text == '"' || *text == '\\' || *text == '\n')
+  for (const char *at = shown; *at != '\0'; at++) {
+    if (*at == '"' || *at == '\\' || *at == '\n')
       putc('\\', out);
-    putc(*text == '\n' ? 'n' : checked == NULL && (*text & 0x80) ? '?' : *text, out);
+    putc(*at == '\n' ? 'n' : *at, out);
   }
   putc('"', out);
+  free(shown);
   json_decref(checked);
 }
 
@@ -389,13 +391,23 @@ static void print_heading(const char *resource, bool is_first)
   free(name);
 }
 
-/* Each by itself: the exit status is that of the first that is not free, or is unknown. */
+static bool is_named_before(const struct args *args, int i)
+{
+  bool is_named = i > 0 && strcmp(args->resource, args->more[i - 1]) == 0;
+  for (int j = 0; j < i - 1; j++)
+    is_named = is_named || strcmp(args->more[j], args->more[i - 1]) == 0;
+  return is_named;
+}
+
+/* Each by itself, and once: the exit status is that of the first that is not free, or is unknown. */
 static int status(const struct args *args)
 {
   struct args one = *args;
   one.more_count = 0;
   int code = 0;
   for (int i = 0; i <= args->more_count; i++) {
+    if (is_named_before(args, i))
+      continue;
     one.resource = i == 0 ? args->resource : args->more[i - 1];
     if (args->more_count > 0 && !args->json && !args->quiet && !args->metrics)
       print_heading(one.resource, i == 0);

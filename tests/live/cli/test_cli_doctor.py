@@ -361,7 +361,7 @@ def test_metrics_show_which_nodes_vote(redlock, nodes):
 
 
 @pytest.mark.parametrize("resource, label", [("orders:42", "orders:42"), ('a"b\\c\nd', r'a\"b\\c\nd'),
-                                             ("\u20ac", "\u20ac"), (b"a\xff", "a?")])
+                                             ("\u20ac", "\u20ac"), (b"a\xff", r"a\\xff")])
 def test_metrics_show_verdict_and_end_of_a_resource(redlock, nodes, resource, label):
     def verdict_and_remaining():
         lines = redlock("status", "--metrics", resource).stdout.splitlines()

@@ -55,6 +55,13 @@ def test_every_sample_belongs_to_the_family_above_it(figures):
             assert re.match(re.escape(name) + r"[{ ]", line), line
 
 
+def test_no_sample_comes_twice(redlock, nodes):
+    """The collector refuses the whole file if one does."""
+    done = redlock("status", "--metrics", "x", b"a\xff", "x", b"a\xfe", b"a\xff")
+    samples = [line.rsplit(" ", 1)[0] for line in done.stdout.splitlines() if not line.startswith("#")]
+    assert len(samples) == len(set(samples)) and done.stdout.count('verdict="free"} 1\n') == 3
+
+
 @pytest.mark.parametrize("command", [("doctor",), ("status", "orders:42"), ("status", "--permits", "2", "gpu")],
                          ids=["doctor", "status", "permits"])
 def test_metrics_of_an_outage_are_printed_with_status_0(redlock, nodes, command):
