@@ -141,9 +141,7 @@ void rlk_answer_said(const redlock_lock *lock, int node, struct rlk_said *said, 
   case RLK_NOT_ASKED: say(said, RLK_WHY_NONE, "not asked"); break;
   case RLK_WAITING:
   case RLK_RETRYING: say_waiting(said, lock, n); break;
-  case RLK_ASKED:
-    say_failure(said, n, in_flight ? "no answer yet" : "no answer before the result", "; last failure: ");
-    break;
+  case RLK_ASKED: say_failure(said, n, in_flight ? "no answer yet" : "not waited for", "; last failure: "); break;
   case RLK_GRANTED: say(said, RLK_WHY_NONE, granted_words(lock->op.kind)); break;
   case RLK_BUSY: say_left(said, lock, node, now); break;
   case RLK_GONE: say(said, RLK_WHY_NONE, gone_words(lock, n)); break;

@@ -25,6 +25,14 @@ def test_busy_names_every_node_and_its_answer(nodes, make_client):
     assert nodes.keys() == {b"orders:42": [0, 1, 2]} and nodes[0].get("orders:42") == FOREIGN.encode()
 
 
+def test_an_outage_is_not_blamed_on_the_nodes_that_answer(nodes, make_client):
+    for node in nodes.nodes[:3]:
+        node.kill()
+    lock = make_client(nodes.urls).lock("r", outage_wait_ms=500)
+    assert lock.acquire() == NO_QUORUM
+    assert re.search(r": 3 nodes: connection refused .*; 2 nodes: not waited for \(", lock.message), lock.message
+
+
 def test_busy_has_the_remaining_time(nodes, client):
     occupy(nodes, ttl_ms=20000)
     lock = client.lock()
