@@ -447,7 +447,7 @@ const struct command lead_command = {
         "If the lock is lost it ends CMD's process group, waits for its end and stands by again. If CMD ends by "
         "itself, another candidate leads. REDLOCK_FENCE in CMD's environment is the term, larger than that of any "
         "leader before.\n"
-        "Exits with CMD's status, or 78 nodes refuse by configuration, 126 CMD cannot be run, 127 CMD not found, 64 "
+        "Exits with CMD's status, or 69 no quorum for --outage-wait, 78 nodes refuse, 126 or 127 CMD cannot be run, 64 "
         "usage, 70 internal.",
     .purposes = WAIT | LEASE | HOLD,
     DEFAULTS({"renew", "true"}, {"fence", "true"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"}),
