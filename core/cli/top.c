@@ -48,7 +48,8 @@ static void watch_stops(struct top *top)
 
 static void begin_screen(struct top *top)
 {
-  top->is_screen = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &top->terminal_before) == 0;
+  top->is_screen = !top->session->args->json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
+                   tcgetattr(STDIN_FILENO, &top->terminal_before) == 0;
   if (!top->is_screen)
     return;
   watch_stops(top);
@@ -247,8 +248,11 @@ static void put_lines(const struct top *top, const char *text, int columns)
   }
 }
 
-static int show(const struct top *top, const json_t *shown)
+static int show(const struct top *top, json_t *shown)
 {
+  if (top->session->args->json)
+    return print_json(
+        must(json_pack("{s:O,s:b}", "locks", shown, "truncated", json_array_size(shown) < json_array_size(top->rows))));
   char *text = NULL, *nodes = nodes_line(top), *clock = time_words("%H:%M:%S", time(NULL));
   size_t size;
   FILE *out = must(open_memstream(&text, &size));
@@ -386,5 +390,5 @@ const struct command top_command = {
     .help = "Shows what `redlock ls` lists, those with most waiters first, every 2 s. Looks for names every 30 s "
             "(SCAN; the user needs +scan); in between it asks about the rows that are shown.\n"
             "Keys: w, h, l, n order the rows by waiters, time held, time left, name; / filters names; q quits.\n"
-            "Without a terminal it prints one table after the other, of 100 rows at most.",
+            "Without a terminal it prints one table after the other, with --json objects, of 100 rows at most.",
     DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}), FLAGS(&every_flag, &rounds_flag), .run = top_run};

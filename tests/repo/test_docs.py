@@ -17,6 +17,17 @@ BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
+@pytest.mark.parametrize("page, begin, form", [("redlock", "| `verdict` |", "`{}`"), ("python", "`verdict` is", '"{}"'),
+                                               ("php", "- **Asking**", "`{}`")])
+def test_pages_name_each_verdict_that_status_may_give(page, begin, form):
+    header = (ROOT / "core/include/redlock.h").read_text()
+    verdicts = {name.lower() for name in re.findall(r"REDLOCK_VERDICT_(\w+) = ", header)}
+    verdicts -= {"unknown"} if page == "python" else set()  # there status() raises NoQuorum
+    _, said = (ROOT / f"docs/{page}.md").read_text().replace("Verdict::", "").lower().split(f"\n{begin.lower()}", 1)
+    said = re.split(r"\n(?:\n|- |\| )", said)[0]
+    assert [name for name in verdicts if form.format(name) not in said] == []
+
+
 @pytest.mark.parametrize("name", ["options", "metrics", "troubleshooting"])
 def test_pages_from_the_library_are_current(name):
     made = subprocess.run(

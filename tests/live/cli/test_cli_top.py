@@ -1,4 +1,5 @@
 """redlock top: the list of locks, renewed."""
+import json
 import re
 import signal
 import sys
@@ -23,6 +24,15 @@ def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
         assert re.search(r"worker-7 \(pid \d+ on \S+\)", rows[1])
     finally:
         waiter.terminate()
+
+
+def test_top_prints_an_object_each_round_with_json(redlock, nodes):
+    redlock.acquire("orders:1", "--ttl", "20s", "--client-name", "worker-7")
+    done = redlock("top", *GENEROUS_TIMEOUTS, "--json", "--every", "100ms", "--rounds", "3", "orders:")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, done.stderr, len(told)) == (0, "", 3)
+    assert all(one["locks"][0]["resource"] == "orders:1" and one["truncated"] is False for one in told)
+    assert told[-1]["locks"][0]["held_by"]["client_name"] == "worker-7"
 
 
 def test_top_shows_what_was_released_no_more(redlock, nodes):
