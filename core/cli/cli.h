@@ -360,6 +360,8 @@ void print_columns(FILE *out, const char *line, int columns); /* so much of it a
  * It may say at a terminal how far it is. */
 int list_may_run(struct session *session);
 int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool tells);
+int list_missing(const struct session *session, int status, bool is_cut, const json_t *rows,
+                 json_t *nodes); /* says it */
 
 /* status.c: what an inspect has found */
 const char *verdict_name(int verdict); /* "held" */

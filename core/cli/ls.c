@@ -82,7 +82,7 @@ static int print_list(const struct session *session, int status, json_t *rows, b
   return flush_answer();
 }
 
-static int say_what_is_missing(const struct session *session, int status, bool is_cut, json_t *rows, json_t *nodes)
+int list_missing(const struct session *session, int status, bool is_cut, const json_t *rows, json_t *nodes)
 {
   const char *given = session->args->prefix != NULL ? session->args->prefix : "";
   int scanned = 0, count = (int)json_array_size(nodes);
@@ -116,7 +116,7 @@ static int list_locks(struct session *session, redlock_lock *lock)
   json_t *rows = list_rows(lock), *nodes = rows_nodes(session, lock);
   bool is_cut = cut(rows) || redlock_lock_listed(lock, REDLOCK_LISTED_MORE) == 1;
   int code = print_list(session, status, rows, is_cut, nodes);
-  int missing = say_what_is_missing(session, status, is_cut, rows, nodes);
+  int missing = list_missing(session, status, is_cut, rows, nodes);
   json_decref(rows);
   json_decref(nodes);
   return code != 0 ? code : missing;

@@ -252,7 +252,8 @@ static int show(const struct top *top, json_t *shown)
 {
   if (top->session->args->json)
     return print_json(
-        must(json_pack("{s:O,s:b}", "locks", shown, "truncated", json_array_size(shown) < json_array_size(top->rows))));
+        must(json_pack("{s:s,s:O,s:b}", "status", redlock_status_name(redlock_lock_status(top->list)), "locks", shown,
+                       "truncated", json_array_size(shown) < json_array_size(top->rows))));
   char *text = NULL, *nodes = nodes_line(top), *clock = time_words("%H:%M:%S", time(NULL));
   size_t size;
   FILE *out = must(open_memstream(&text, &size));
@@ -262,7 +263,8 @@ static int show(const struct top *top, json_t *shown)
   if (top->is_scanning)
     fprintf(out, "looking for names\n%s\n", nodes);
   else
-    fprintf(out, "names %lld s old\n%s\n", (long long)(redlock_now_ms() - top->scanned_ms) / 1000, nodes);
+    fprintf(out, "names %lld s old%s\n%s\n", (long long)(redlock_now_ms() - top->scanned_ms) / 1000,
+            redlock_lock_status(top->list) == REDLOCK_OK ? "" : ", of too few nodes", nodes);
   if (top->is_screen && (*top->filter != '\0' || top->reads_filter))
     fprintf(out, "filter: %s%s\n", top->filter, top->reads_filter ? "_" : "");
   else if (top->is_screen)
@@ -350,12 +352,23 @@ static int round_of(struct top *top)
   return code;
 }
 
+/* A user without +scan would see that there are no locks. */
+static int say_refused(const struct top *top)
+{
+  json_t *nodes = rows_nodes(top->session, top->list);
+  int code = list_missing(top->session, REDLOCK_REFUSED_CONFIG, false, top->rows, nodes);
+  json_decref(nodes);
+  return code;
+}
+
 static int run(struct top *top)
 {
   int code = 0;
   start_scan(top);
   while (top->is_scanning && top->session->caught == 0) /* the first of them is awaited */
     (void)wait_for_key(top, redlock_now_ms() + 100);
+  if (redlock_lock_status(top->list) == REDLOCK_REFUSED_CONFIG)
+    return say_refused(top);
   for (int i = 0; code == 0 && !top->is_over && top->session->caught == 0 && (rounds == 0 || i < rounds); i++) {
     if (!top->is_scanning && redlock_now_ms() - top->scanned_ms >= SCAN_MS)
       start_scan(top);

@@ -197,6 +197,8 @@ def test_the_operator_needs_scan(redlock, nodes):
         assert (done.returncode, done.stdout) == (REFUSED_CONFIG, "")
         assert len(re.findall(r"was not scanned: .*(permission|can't run).*\(SCAN\)", done.stderr)) == 5, done.stderr
         assert "its user needs +scan" in done.stderr and "s3cret" not in done.stderr
+        top = redlock("top", *GENEROUS_TIMEOUTS, "--rounds", "1", "orders:")
+        assert (top.returncode, top.stdout, top.stderr) == (REFUSED_CONFIG, "", done.stderr)
         for node in nodes:
             node.command("ACL", "SETUSER", "app", "+scan")
         done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")

@@ -31,6 +31,7 @@ def test_top_prints_an_object_each_round_with_json(redlock, nodes):
     done = redlock("top", *GENEROUS_TIMEOUTS, "--json", "--every", "100ms", "--rounds", "3", "orders:")
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert (done.returncode, done.stderr, len(told)) == (0, "", 3)
+    assert {one["status"] for one in told} == {"OK"}
     assert all(one["locks"][0]["resource"] == "orders:1" and one["truncated"] is False for one in told)
     assert told[-1]["locks"][0]["held_by"]["client_name"] == "worker-7"
 
@@ -146,6 +147,10 @@ def test_names_and_a_node_that_is_down_in_one_line_each(redlock, nodes):
     _, about_nodes, _, row = done.stdout.rstrip("\n").splitlines()
     assert (done.returncode, done.stderr) == (0, "") and row.startswith(r"orders:\x1b[31m\x0a1  plain"), row
     assert f"{nodes[0].name} down" in about_nodes and about_nodes.count(" ready") == 4, about_nodes
+    for node in nodes.nodes[1:3]:
+        node.kill()
+    done = redlock("top", "--connect-timeout", "1s", "--rounds", "1", "orders:")
+    assert re.match(r"\S+  1 lock, 0 waiting, names \d s old, of too few nodes\n", done.stdout), done.stdout
 
 
 def test_top_ends_when_nobody_reads_it(redlock, nodes):
