@@ -45,7 +45,7 @@ static json_t *known_of(redlock_client *client)
 
 static char *append_nodes(char *text, json_t *known)
 {
-  const char *node, *separator = ": ";
+  const char *node, *separator = strstr(text, ": ") ? ", " : ": ";
   json_t *detail;
   json_object_foreach(known, node, detail) {
     text = append(text, "%s%s %s", separator, node, json_string_value(detail));

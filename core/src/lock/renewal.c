@@ -1,4 +1,5 @@
 /* Which leases are due for renewal, and sending them together: one command per node. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "asking.h"
@@ -153,6 +154,14 @@ static void tell_of_each_hour(redlock_lock *lock, int64_t now)
   rlk_lock_tell(lock, RLK_EVENT_HELD_LONG, words);
 }
 
+static void tell_risk(redlock_lock *lock)
+{
+  char words[RLK_EVENT_DETAIL_SIZE];
+  int is_refused = lock->engine->refused_ns >= lock->renewal.goal_ns - lock->hold.terms.lease_ns;
+  snprintf(words, sizeof words, "a renewal was not confirmed in time%s", is_refused ? lock->engine->refusal : "");
+  rlk_lock_tell(lock, RLK_EVENT_AT_RISK, words);
+}
+
 /* Whether the lock takes part in this round; then its terms are in *terms. */
 static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
@@ -164,7 +173,7 @@ static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
   }
   if (lock->renewal.goal_ns && !lock->renewal.at_risk) {
     lock->renewal.at_risk = 1;
-    rlk_lock_tell(lock, RLK_EVENT_AT_RISK, "a renewal was not confirmed in time");
+    tell_risk(lock);
     rlk_mark_ended(lock->engine, lock);
   }
   tell_of_each_hour(lock, now);

@@ -264,6 +264,15 @@ def test_loss_names_the_nodes_that_went(redlock, nodes):
     assert [node.name in done.stderr for node in nodes] == [True, True, False, True, False]
 
 
+def test_loss_says_why_a_node_refused_to_renew(redlock, nodes):
+    running = ready(redlock, *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
+    for node in nodes:
+        node.command("ACL", "SETUSER", "default", "-eval", "-evalsha")
+    done = finish(running)
+    assert done.returncode == LOST
+    assert re.search(r"not confirmed in time: 127\.0\.0\.1:\d+ NOPERM .*evalsha", done.stderr), done.stderr
+
+
 def test_lost_lock_sends_sigterm_first(redlock, nodes):
     running = ready(redlock, *SHORT, "--kill-after", "1h", "job", "--",
                     *sh("trap 'echo warned; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
