@@ -72,8 +72,10 @@ static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   struct rlk_reason why = {RLK_WHY_NONE, ""};
   struct rlk_text text = rlk_text_in(why.words, sizeof why.words);
-  int votes = rlk_may_vote(n, now);
-  if (!votes && n->state == RLK_NODE_READY && rlk_guard_waits(n, now)) {
+  int votes = rlk_may_vote(n, now), waits = !votes && n->state == RLK_NODE_READY && rlk_guard_waits(n, now);
+  if (waits && rlk_guard_until_ns(n) == RLK_NEVER && rlk_refusal(n, &why, now)) {
+    /* it has no marker because nothing can be written there */
+  } else if (waits) {
     why.why = rlk_guard_why(n, now);
     rlk_guard_words(n, &text, now);
   } else if (!votes) {

@@ -121,6 +121,16 @@ def test_a_node_whose_memory_is_full_has_no_vote(redlock, nodes):
     assert rows(redlock("doctor").stdout)[nodes[1].name][1:] == []
 
 
+def test_a_new_node_that_cannot_be_registered_says_why(redlock, make_cluster):
+    """Programs write it no marker as long as it is full."""
+    servers = make_cluster(3, bootstrapped=False, config={"maxmemory": "500kb"})
+    redlock.env["REDLOCK_NODES"] = ",".join(servers.urls)
+    assert redlock.once("acquire", "orders:42").returncode == UNAVAILABLE
+    for line, why, *advice in rows(redlock("doctor").stdout).values():
+        assert re.search(r" no +ready .* quarantine ", line) and why.startswith("its memory is full"), why
+        assert advice == ["advice: raise maxmemory, or delete keys that are not needed any more"]
+
+
 FULL_DISK = """#!/bin/sh
 trap '' XFSZ
 ulimit -f 64
