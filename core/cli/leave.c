@@ -87,10 +87,9 @@ int leave_keep(struct session *session, int64_t left_ms, char **left)
   lift_limits(session->lock);
   int64_t lease_ms = left_ms > WORTH_ASKING_FOR_MS ? left_ms : WORTH_ASKING_FOR_MS;
   session_settle_first(session); /* nodes that were being connected get the lock before its new end */
-  int status = session_operate(session, REDLOCK_EXPIRE, lease_ms);
+  int status = redlock_lock_expire(session->lock, lease_ms); /* a signal comes too late to prevent it */
   session_settle(session);
-  bool failed = status != REDLOCK_OK && status != REDLOCK_LOST && status != REDLOCK_CANCELLED;
-  if (failed && validity_ms < left_ms)
+  if (status != REDLOCK_OK && status != REDLOCK_LOST && validity_ms < left_ms)
     *left = too_short_words(session, status);
   redlock_lock_detach(session->lock);
   return status;

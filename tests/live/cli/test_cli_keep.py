@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from command import BUSY, GENEROUS_TIMEOUTS, LIMIT_S, LOST, finish, read_until
+from command import BUSY, GENEROUS_TIMEOUTS, LIMIT_S, LOST, finish, process_state, read_until
 from testing import eventually
 
 PATIENT = (*GENEROUS_TIMEOUTS, "--ttl", "30s")
@@ -116,6 +116,23 @@ def test_lock_that_cannot_be_kept_is_reported(redlock, nodes):
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "could not be kept for as long as --keep asks; it ends in " in done.stderr
     assert all(nodes[i].name in done.stderr for i in range(3)) and min(pttls(nodes)) > 0
+
+
+def test_a_signal_after_the_job_does_not_prevent_its_keep(redlock, nodes, tmp_path):
+    running = redlock.start("run", *PATIENT, "--keep", "5m", *LONGEST, "job", "--", "sh", "-c",
+                            "echo $$ >%s/pid; echo begun; read go" % tmp_path, stdin=subprocess.PIPE)
+    begun_everywhere(running, nodes)
+    for i in range(3):
+        nodes[i].stop()
+    running.stdin.write(b"go\n")
+    running.stdin.flush()
+    job_pid = int((tmp_path / "pid").read_text())
+    eventually(lambda: process_state(job_pid) is None, LIMIT_S, "the job is over")
+    running.terminate()
+    done = finish(running)
+    for i in range(3):
+        nodes[i].cont()
+    assert done.returncode == 0 and "could not be kept for as long as --keep asks" in done.stderr
 
 
 def test_lock_that_was_lost_is_not_kept(redlock, nodes):
