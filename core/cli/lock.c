@@ -18,10 +18,10 @@ static int hold(struct session *session)
   int status = session_acquire(session);
   if (status != REDLOCK_OK)
     return report_failure(session, status);
-  if (session->args->json)
-    print_json(report_json(session, status));
-  else
+  if (!session->args->json)
     say(session, "held until Ctrl-C or SIGTERM");
+  else if (print_json(report_json(session, status)) != 0)
+    return EXIT_INTERNAL;
   while (session->caught == 0 && redlock_lock_state(session->lock) == REDLOCK_STATE_HELD) {
     session_poll(session, -1);
     session->caught = session_signal(session);

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from command import BUSY, LIMIT_S, LOST, TOKEN, finish
+from command import BUSY, INTERNAL, LIMIT_S, LOST, TOKEN, finish
 from testing import eventually
 
 TTL_MS = 2000
@@ -47,3 +47,11 @@ def test_a_lock_that_others_hold_is_not_waited_for_with_n(held, redlock):
     assert (done.returncode, done.stdout, done.stderr) == (BUSY, "", "")
     process.terminate()
     assert TOKEN.match(json.loads(finish(process).stdout)["token"])
+
+
+def test_a_lock_whose_token_nobody_gets_is_not_held(redlock, nodes):
+    with open("/dev/full", "w") as full:
+        running = redlock.start("lock", "--json", "job", stdout=full)
+        _, said = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == INTERNAL and b"cannot be written" in said
+    nodes.no_keys()
