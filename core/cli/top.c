@@ -130,18 +130,24 @@ static redlock_lock *lock_of(const struct top *top, const json_t *row)
   return lock;
 }
 
-/* What was released since is shown no more. */
+/* What was released since is shown no more. What too few nodes tell of stays, without what was known of it. */
 static void take_row(struct top *top, json_t *row, redlock_lock *lock)
 {
   json_t *fresh = list_rows(lock), *one = json_array_get(fresh, 0);
+  static const char *const told_of[] = {"holder", "held_by", "nodes", "waiting"};
+  int nodes = redlock_client_node_count(top->session->client), told = 0;
   size_t i, at = json_array_size(top->rows);
   for (i = 0; i < json_array_size(top->rows); i++)
     at = json_array_get(top->rows, i) == row ? i : at;
-  bool is_gone = one != NULL && number_in(one, "nodes") == 0 && number_in(one, "waiting") == 0;
-  if (at < json_array_size(top->rows) && is_gone)
-    json_array_remove(top->rows, at);
-  else if (at < json_array_size(top->rows) && one != NULL)
+  for (int node = 0; node < nodes; node++)
+    told += redlock_lock_vote(lock, node) == REDLOCK_OK;
+  bool is_found = one != NULL && (number_in(one, "nodes") > 0 || number_in(one, "waiting") > 0);
+  if (at < json_array_size(top->rows) && is_found)
     json_array_set(top->rows, at, one);
+  else if (at < json_array_size(top->rows) && told > nodes / 2)
+    json_array_remove(top->rows, at);
+  for (i = 0; i < sizeof told_of / sizeof *told_of; i++)
+    json_object_del(row, told_of[i]);
   json_decref(fresh);
 }
 
@@ -159,7 +165,8 @@ static void look_again(struct top *top, json_t *shown)
       session_poll(top->session, LOOK_LIMIT_MS);
       top->session->caught = signal_of(top);
     }
-    take_row(top, json_array_get(shown, i), locks[i]);
+    if (top->session->caught == 0)
+      take_row(top, json_array_get(shown, i), locks[i]);
     redlock_lock_free(locks[i]);
   }
 }

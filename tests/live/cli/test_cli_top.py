@@ -4,7 +4,7 @@ import re
 import signal
 import sys
 
-from command import BIN, GENEROUS_TIMEOUTS, LIMIT_S, USAGE, Terminal
+from command import BIN, GENEROUS_TIMEOUTS, LIMIT_S, USAGE, Terminal, read_until
 
 
 def test_top_prints_tables_where_there_is_no_terminal(redlock, nodes):
@@ -52,6 +52,18 @@ def test_top_shows_what_was_released_no_more(redlock, nodes):
             raise AssertionError("it is shown to the end")
     finally:
         top.terminate()
+
+
+def test_top_goes_on_to_list_what_no_node_tells_of(redlock, nodes):
+    token, slot = redlock.acquire("orders:1", "--ttl", "30s", "--permits", "2").split()
+    top = redlock.start("top", "--every", "100ms", "orders:")
+    read_until(top.stdout, token)
+    for node in nodes:
+        node.stop()
+    read_until(top.stdout, "\norders:1  permit %s of 2  no majority: 0 nodes " % slot)
+    for node in nodes:
+        node.cont()
+    read_until(top.stdout, token)
 
 
 def test_top_asks_before_it_goes_through_all_keys(redlock):
