@@ -67,7 +67,9 @@ static void free_shared(struct rlk_node *n, int64_t now)
 RLK_COLD void rlk_node_drop(struct rlk_node *n, int again, const struct rlk_reason *why, int64_t now)
 {
   int was_ready = n->state == RLK_NODE_READY, was_refused = n->refused, is_open = n->net->state == RLK_NET_OPEN;
-  struct rlk_reason reason = *why;              /* it may be one of the connection that is about to go */
+  struct rlk_reason reason = *why; /* it may be one of the connection that is about to go */
+  if (was_ready && now - n->role_asked_ns >= RLK_BACKOFF_MAX_NS)
+    n->failures = 0; /* it was closed while it was idle, and is made again at once (rule A.3.0) */
   again = again && n->failures == 0 && is_open; /* a server that closes right away is no reason to spin */
   if (is_refusal_old(n, now)) {
     n->refused = n->failures = 0;

@@ -31,6 +31,19 @@ def tries(call, wanted, times=10):
     return results[-1] if results else None
 
 
+def test_a_client_whose_idle_connections_end_is_served_at_once(nodes, client):
+    """However often: servers close what is idle, each for the same reason, and an event loop sees it each time."""
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    for closed in range(1, 8):
+        until_ms = now_ms() + 1500
+        spin(client, lambda until_ms=until_ms: now_ms() > until_ms and client.settled())
+        for node in nodes:
+            node.kill_clients()
+        spin(client, lambda closed=closed: all(node["drops"] >= closed for node in client.describe()["nodes"]))
+    assert lock.acquire(0) == OK, lock.message
+
+
 @pytest.mark.parametrize("rtt_ms", [60, 120])
 def test_locks_work_over_slow_networks(nodes, make_client, proxy, rtt_ms):
     proxies = [proxy(node) for node in nodes.nodes[:3]]
