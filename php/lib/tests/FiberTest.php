@@ -163,6 +163,26 @@ final class FiberTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAReleaseWaitsForWhoHasNotHeardOfAnEndYet(): void
+    {
+        $client = $this->fiberClient();
+        $hold = $client->lock('shared object')->acquire();
+        $told = [];
+        $this->loop->run([
+            static function () use ($hold, &$told): void {
+                $hold->extend();
+                $told[] = 'extended';
+            },
+            function () use ($hold, &$told): void {
+                /* blocks without the loop, on the same connections, until each node has answered both */
+                $this->client()->status('shared object');
+                $hold->release();
+                $this->assertSame(['extended'], $told);
+            },
+        ]);
+        $this->assertNothingIsLeft();
+    }
+
     public function testTwoFibersInOneHoldAreRefused(): void
     {
         $hold = $this->fiberClient()->lock('shared object')->acquire();
