@@ -108,10 +108,9 @@ int64_t native_lock_ended(native_lock *lock)
   return status;
 }
 
-/* Deletes are sent at once, because this client may not be used again for long. */
+/* Deletes are sent at once, because this client may not be used again for long. Who waits is woken by the loop. */
 void native_lock_cancel(native_lock *lock)
 {
-  forget_waiter(lock);
   redlock_lock_cancel(lock->handle);
   redlock_client_process(lock->client->handle);
 }

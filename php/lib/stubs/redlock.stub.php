@@ -216,7 +216,7 @@ namespace Redlock\Native {
         /** Waits for the operation; REDLOCK_PENDING when $limitMs (-1: none) has passed or a signal came. */
         public function wait(int $limitMs): int {}
 
-        /** Gives up the operation in flight and drops its waiter. */
+        /** Gives up the operation in flight; Client::next() gives its waiter. */
         public function cancel(): void {}
 
         /** Gives up the operation in flight and what is held, without waiting for answers. */

@@ -8,6 +8,8 @@ use Redlock\Client;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\CancelledException;
 use Redlock\Exception\InFlightException;
+use Redlock\Exception\LostException;
+use Redlock\Exception\NoQuorumException;
 use Redlock\Hold;
 
 final class FiberTest extends NodesTestCase
@@ -181,6 +183,26 @@ final class FiberTest extends NodesTestCase
             },
         ]);
         $this->assertNothingIsLeft();
+    }
+
+    public function testAnExtensionEndsWhenItsLostHoldIsGivenUp(): void
+    {
+        $lock = $this->fiberClient(ttlMs: 1000, nodeTimeoutMs: 250)->lock('given up');
+        $hold = $lock->acquire();
+        \array_map(static fn (Node $node) => $node->stop(), self::cluster()->nodes);
+        $extending = new \Fiber(static function () use ($hold): string {
+            try {
+                $hold->extend();
+            } catch (CancelledException | LostException | NoQuorumException) { /* what it comes to first */
+                return 'ended';
+            }
+        });
+        $extending->start();
+        Wait::until($hold->isLost(...), 'the end of the lease');
+        \array_map(static fn (Node $node) => $node->cont(), self::cluster()->nodes);
+        $lock->acquire();
+        $this->loop->run([fn () => $this->delayUntil($extending->isTerminated(...))]);
+        $this->assertSame('ended', $extending->getReturn());
     }
 
     public function testTwoFibersInOneHoldAreRefused(): void

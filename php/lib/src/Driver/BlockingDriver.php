@@ -64,7 +64,6 @@ final class BlockingDriver extends Driver
     public function cancel(Native\Lock|Handle $lock): void
     {
         $lock->cancel();
-        $this->fibers?->resume($lock);
     }
 
     public function inFlight(): int

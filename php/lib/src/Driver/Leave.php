@@ -36,6 +36,7 @@ final class Leave
     public static function cancelled(Native\Lock $lock, int $operation): int
     {
         $operation === \REDLOCK_ACQUIRE ? $lock->abandon() : $lock->cancel();
+        $lock->ended(); /* it does not wait any more, and is not to be woken */
         return \REDLOCK_CANCELLED;
     }
 }

@@ -14,12 +14,7 @@ abstract class SuspendingDriver extends Driver
     /** @var \WeakMap<Native\Lock, list<mixed>> waiters of releases that come after what is in flight */
     private \WeakMap $next;
 
-    /**
-     * The waiters of acquisitions, and false for those of other operations. Weak, since a coroutine of Swow that is
-     * killed runs no finally.
-     *
-     * @var \WeakMap<Native\Lock, mixed>
-     */
+    /** @var \WeakMap<Native\Lock, true> weak, since a coroutine of Swow that is killed runs no finally */
     protected \WeakMap $waiting;
 
     /** The process of the last operation, as Native\Client::generation() counts them. */
@@ -58,7 +53,7 @@ abstract class SuspendingDriver extends Driver
             return $status;
         }
         $status = \REDLOCK_PENDING;
-        $this->waiting[$lock] = $operation === \REDLOCK_ACQUIRE ? $waiter : false;
+        $this->waiting[$lock] = true;
         try {
             $this->watch();
             while (($status = $lock->ended()) === \REDLOCK_PENDING && $this->suspend($waiter)) {
@@ -80,15 +75,7 @@ abstract class SuspendingDriver extends Driver
 
     public function cancel(Native\Lock|Handle $lock): void
     {
-        $this->outside === null ? $lock->cancel() : $this->outside->cancel($lock);
-        $this->resume($lock);
-    }
-
-    /** Wakes the waiter, which then looks at its acquisition. */
-    final public function resume(Native\Lock $lock): void
-    {
-        $waiter = $this->waiting[$lock] ?? false;
-        $waiter === false || Waiters::resume($waiter);
+        $lock->cancel(); /* the client's descriptor wakes the waiter */
     }
 
     public function inFlight(): int
