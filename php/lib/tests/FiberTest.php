@@ -165,6 +165,22 @@ final class FiberTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAFiberDestroyedInItsReleaseReleases(): void
+    {
+        $hold = $this->fiberClient()->lock('released')->acquire();
+        \array_map(static fn (Node $node) => $node->stop(), self::cluster()->nodes);
+        $extending = new \Fiber($hold->extend(...));
+        $extending->start();
+        $releasing = new \Fiber($hold->release(...));
+        $releasing->start();
+        $this->assertTrue($releasing->isSuspended());
+        unset($releasing);
+        \gc_collect_cycles();
+        $this->assertFalse($hold->isHeld());
+        \array_map(static fn (Node $node) => $node->cont(), self::cluster()->nodes);
+        $this->assertNothingIsLeft();
+    }
+
     public function testAReleaseWaitsForWhoHasNotHeardOfAnEndYet(): void
     {
         $client = $this->fiberClient();

@@ -489,6 +489,42 @@ final class SwooleTest extends NodesTestCase
     }
 
     /** @dataProvider cancels */
+    public function testACancelledReleaseEndsTheExtensionThatItWaitedFor(bool $throw): void
+    {
+        $hold = $this->client()->lock('extended')->acquire();
+        $nodes = self::cluster()->nodes;
+        $ended = $woken = null;
+        $this->inCoroutine(static function () use ($hold, $nodes, $throw, &$ended, &$woken): void {
+            \array_map(static fn (Node $node) => $node->stop(), $nodes);
+            Coroutine::create(static function () use ($hold, &$ended): void {
+                try {
+                    $hold->extend();
+                } catch (CancelledException $ended) {
+                }
+            });
+            $cid = Coroutine::create(static function () use ($hold, &$woken): void {
+                try {
+                    $hold->release();
+                } catch (Coroutine\CanceledException) {
+                }
+                $woken = false;
+                Coroutine::suspend(); /* it waits for something else */
+                $woken = true;
+            });
+            Coroutine::cancel($cid, $throw);
+            \array_map(static fn (Node $node) => $node->cont(), $nodes);
+            self::waitUntil(static function () use (&$ended): bool {
+                return $ended !== null;
+            }, 'the extension to end');
+            $wokenTooEarly = $woken;
+            Coroutine::resume($cid);
+            $woken = [$wokenTooEarly, $woken];
+        });
+        $this->assertSame([false, true], $woken);
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider cancels */
     public function testCancelAtReleaseSaysWhatIsKnownHere(bool $throw): void
     {
         [$lock, $seen] = $this->cancelledAt(static fn (Hold $lock) => $lock->release(), $throw);

@@ -11,7 +11,7 @@ use Redlock\Testing\Handle;
 /** @internal Suspends the caller, a Fiber or a coroutine, while others go on. */
 abstract class SuspendingDriver extends Driver
 {
-    /** @var \WeakMap<Native\Lock, list<mixed>> waiters of releases that come after what is in flight */
+    /** @var \WeakMap<Native\Lock, list<\stdClass>> releases that come after what is in flight, "of" whom */
     private \WeakMap $next;
 
     /** @var \WeakMap<Native\Lock, true> weak, since a coroutine of Swow that is killed runs no finally */
@@ -41,9 +41,17 @@ abstract class SuspendingDriver extends Driver
             $this->begin();
         }
         while ($operation === \REDLOCK_RELEASE && isset($this->waiting[$lock])) {
-            $this->next[$lock] = [...$this->next[$lock] ?? [], $waiter];
-            if (!$this->suspend($waiter)) {
-                return Leave::release($lock); /* the waiter was cancelled */
+            $turn = (object) ['of' => $waiter];
+            $this->next[$lock] = [...$this->next[$lock] ?? [], $turn];
+            $isCancelled = true;
+            try {
+                $isCancelled = !$this->suspend($waiter);
+            } finally {
+                $turn->of = null;
+                $status = $isCancelled ? Leave::release($lock) : \REDLOCK_PENDING;
+            }
+            if ($isCancelled) {
+                return $status;
             }
         }
         $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
@@ -110,7 +118,9 @@ abstract class SuspendingDriver extends Driver
     {
         $next = $this->next[$lock] ?? [];
         unset($this->next[$lock]);
-        \array_map(Waiters::resume(...), $next);
+        foreach ($next as $turn) {
+            $turn->of === null || Waiters::resume($turn->of);
+        }
     }
 
     /** A logger that fails leaves no lock behind. */
