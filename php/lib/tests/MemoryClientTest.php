@@ -148,6 +148,34 @@ final class MemoryClientTest extends TestCase
         }
     }
 
+    /** @dataProvider losses */
+    public function testALossHasTheReasonOfThoseOnNodes(string $reason, \Closure $call): void
+    {
+        $this->assertSame($reason, self::refusal(LostException::class, fn () => $call($this->client))->reason);
+    }
+
+    public static function losses(): array
+    {
+        return [
+            'lost' => ['gone', static fn (MemoryClient $client) => $client->lock('r')->run(
+                static fn () => $client->lose('r'))],
+            'lost after renewals' => ['gone', static fn (MemoryClient $client) => $client->lock('r')->run(
+                static fn () => $client->pass(60000) ?? $client->lose('r'))],
+            'removed' => ['gone', static function (MemoryClient $client): void {
+                $hold = $client->lock('r')->acquire();
+                $client->remove('r');
+                $hold->extend();
+            }],
+            'adopted too late' => ['gone', static fn (MemoryClient $client) =>
+                $client->adopt('r', \str_repeat('0', 40))->extend()],
+            'over' => ['expired', static function (MemoryClient $client): void {
+                $hold = $client->lock('r')->acquire();
+                $client->pass(60000);
+                $hold->release();
+            }],
+        ];
+    }
+
     public function testAnOutageCanBeMade(): void
     {
         $held = $this->client->lock('held', renew: true);

@@ -376,7 +376,7 @@ final class Handle
     {
         $state = $this->state();
         if ($state === \REDLOCK_STATE_ADOPTED && $this->store->find($this->token) === null) {
-            $this->lose();
+            $this->lose('gone');
             $state = \REDLOCK_STATE_LOST;
         }
         return match ($state) {
@@ -391,7 +391,7 @@ final class Handle
         $this->state = \REDLOCK_STATE_LOST;
         $isOver = $this->sinceMs + $this->longestMs((int) $this->get('ttl_ms')) <= $this->store->nowMs;
         $this->loss = $why ?? match (true) {
-            $this->untilMs > $this->store->nowMs => 'gone',
+            !isset($this->store->lapsed[$this->token]) => 'gone',
             $isOver && $this->is('renew') => 'limit',
             default => 'expired',
         };

@@ -14,6 +14,9 @@ final class Store
     public int $nowMs = 0;
     private int $tokens = 0;
 
+    /** @internal @var array<string, true> tokens whose lease has ended by the clock */
+    public array $lapsed = [];
+
     /**
      * @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int,
      *     permits: int, limitMs: float}>
@@ -136,6 +139,7 @@ final class Store
             if ($renewMs > 0 && $this->reachable && $limitMs > $this->nowMs) {
                 $this->held[$token]['untilMs'] = (int) \min($this->nowMs + $renewMs, $limitMs);
             } elseif ($untilMs <= $this->nowMs) {
+                $this->lapsed[$token] = true;
                 $this->free($token);
             }
         }
