@@ -26,6 +26,8 @@ final class EventLog
         'node_restarted' => Event\NodeRestarted::class,
     ];
 
+    private bool $isWriting = false;
+
     private function __construct(
         private readonly Native\Client $native,
         private readonly ?LoggerInterface $logger,
@@ -44,11 +46,19 @@ final class EventLog
 
     public function write(): void
     {
-        while (($line = $this->native->event()) !== null) {
-            $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)
-                ?? ['event' => 'unreadable', 'line' => $line];
-            $this->logger === null || $this->log($event);
-            $this->dispatcher === null || $this->tell(self::made($event));
+        if ($this->isWriting) { /* a logger that takes a lock of this client itself */
+            return;
+        }
+        $this->isWriting = true;
+        try {
+            while (($line = $this->native->event()) !== null) {
+                $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)
+                    ?? ['event' => 'unreadable', 'line' => $line];
+                $this->logger === null || $this->log($event);
+                $this->dispatcher === null || $this->tell(self::made($event));
+            }
+        } finally {
+            $this->isWriting = false;
         }
     }
 

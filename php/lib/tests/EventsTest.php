@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
+use Psr\Log\AbstractLogger;
 use Redlock\Client;
 use Redlock\Event\Acquired;
 use Redlock\Event\Extended;
@@ -62,6 +63,27 @@ final class EventsTest extends NodesTestCase
         } catch (\DomainException) {
         }
         $this->assertSame(['Acquired', 'Released', 'Acquired', 'Released'], $heard->names());
+    }
+
+    public function testALoggerMayTakeALockForEachEvent(): void
+    {
+        $logger = new class () extends AbstractLogger {
+            public Client $client;
+            public int $lines = 0;
+
+            public function log($level, $message, array $context = []): void
+            {
+                $this->lines += $this->client->lock('the log', waitMs: 1000)->run(static fn (): int => 1);
+            }
+        };
+        $logger->client = $this->client(logger: $logger);
+        [$one, $other] = self::cluster()->nodes;
+        $one->kill();
+        $other->kill();
+        $voting = fn (): int => $this->client()->check()['voting']; /* on the same connections, without a logger */
+        Wait::until(static fn (): bool => $voting() === 3, 'two nodes to be down');
+        $logger->client->logEvents();
+        $this->assertGreaterThanOrEqual(2, $logger->lines);
     }
 
     public function testALockThatIsNotToBeHadIsToldWithItsStatus(): void
