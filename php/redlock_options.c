@@ -62,6 +62,8 @@ zend_string *redlock_php_option_text(zend_string *name, zval *value)
   }
   if (Z_TYPE_P(value) == IS_TRUE || Z_TYPE_P(value) == IS_FALSE)
     return Z_TYPE_P(value) == IS_TRUE ? zend_string_init("true", 4, 0) : zend_string_init("false", 5, 0);
+  if (Z_TYPE_P(value) == IS_DOUBLE && fabs(Z_DVAL_P(value)) < 1e-4)
+    return zend_strpprintf(0, "%.9F", Z_DVAL_P(value) + 0.0); /* without an exponent, and no -0 */
   if (Z_TYPE_P(value) == IS_DOUBLE) {
     smart_str text = {0};
     smart_str_append_double(&text, Z_DVAL_P(value), -1, false); /* the shortest that means it */

@@ -55,6 +55,13 @@ final class OptionsTest extends TestCase
         $this->assertCount(2, $client->describe()['nodes']);
     }
 
+    public function testSmallFractionsAreTakenAsTheyAre(): void
+    {
+        $client = Client::connect(self::NODE, driftFactor: 0.00001);
+        $this->assertSame('0.00001', $client->option('drift_factor'));
+        $this->assertSame('0.0', $client->lock('x', driftFactor: -0.0)->option('drift_factor'));
+    }
+
     public function testTimesInArraysMayHaveAUnit(): void
     {
         $wanted = ['ttl' => '10s', 'max_ttl' => '1.5h', 'wait' => 'forever', 'outage_wait' => '0',
