@@ -362,8 +362,8 @@ final class Lock implements LockInterface
 
     private function mine(): Hold
     {
-        $isHeld = static fn (Hold $hold): bool => $hold->isHeld();
-        return $this->own() ?? throw Hold::notHeld($this->resource, \array_filter($this->holds, $isHeld) === []
+        return $this->own() ?? throw Hold::notHeld($this->resource,
+            \array_filter($this->holds, static fn (Hold $hold): bool => $hold->isHeld()) === []
             ? 'no hold of this object is the caller\'s'
             : 'another Fiber or coroutine has it by this object; the hold that acquire() returned may act anywhere');
     }
