@@ -197,6 +197,12 @@ final class Locks
             dispatcher: $this->dispatcher);
     }
 
+    /** @return array<string, mixed> without the passwords of nodes and pools */
+    public function __debugInfo(): array
+    {
+        return ['clusters' => \array_keys($this->clusters), 'clients' => $this->clients];
+    }
+
     public function __destruct()
     {
         foreach ($this->holds as $hold => $lease) {

@@ -43,6 +43,15 @@ final class PoolNodesTest extends TestCase
             PoolNodes::resolve(['nodes' => ['a'], 'key_prefix' => 'mine:'], $pools)['key_prefix']);
     }
 
+    public function testADumpOfAServiceShowsNoPassword(): void
+    {
+        $locks = new Locks(['default' => ['nodes' => ['redis://:secret@127.0.0.1:1', 'p']]],
+            ['p' => ['host' => '127.0.0.1', 'port' => 2, 'auth' => 'secret']]);
+        $locks->client();
+        $this->assertStringNotContainsString('secret', \print_r($locks, true));
+        $this->assertStringContainsString('default', \print_r($locks, true));
+    }
+
     public function testAnEmptyVariableNamesNoNode(): void
     {
         $this->assertNull(PoolNodes::resolve(['nodes' => \explode(',', '')], [])['nodes']);
