@@ -73,9 +73,12 @@ final class BlockingDriver extends Driver
 
     private function tellOwnLock(Native\Lock $lock): bool
     {
-        $mayBeAnothers = \PHP_ZTS || (int) $lock->get('permits') > 1; /* threads of PHP have one process id */
+        $canTell = \function_exists('getmypid') && \function_exists('gethostname'); /* some disable them */
+        if (!$canTell || \PHP_ZTS || (int) $lock->get('permits') > 1) { /* threads of PHP have one process id */
+            return false;
+        }
         $asking = $this->handle($lock->resource(), []);
-        $mayBeAnothers || $this->run($asking, \REDLOCK_WHO, Hold::HOLDER_LIMIT_MS);
+        $this->run($asking, \REDLOCK_WHO, Hold::HOLDER_LIMIT_MS);
         $holder = \json_decode($asking->heldBy(), true);
         $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
         $own && EventLog::warnOf($this->events, $lock->resource(), 'waits for a lock that this process itself holds, '
