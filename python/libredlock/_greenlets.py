@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from _thread import get_native_id
@@ -74,10 +73,8 @@ class Greenlets:
         self._descriptor = lib.redlock_client_fd(client._handle)
         self._library = library
         self.current, self.pause, self.in_thread = library.current, library.sleep, library.in_thread
-        self._turns: dict[int, Any] = {}
-        self._handles: dict[int, Any] = {}
+        self._turns: dict[int, tuple[Any, Any]] = {}  # who waits, and the handle, by a number of the handle
         self._has_reader = False
-        self._tags = itertools.count(1)
         self._tag = ffi.new("uint64_t *")
 
     def drive(self, client: Client, handle: Any, operation: int, argument: int) -> int:
@@ -88,15 +85,15 @@ class Greenlets:
 
     def wait(self, client: Client, handle: Any) -> int:
         """The end of an operation that was started before the process was patched."""
-        return self._complete(client, handle, lambda: OK, False)
+        return self._complete(client, handle, lambda: OK)
 
-    def _complete(self, client: Client, handle: Any, start: Callable[[], int], is_new: bool = True) -> int:
-        if is_new and lib.redlock_lock_status(handle) == PENDING:  # it has the tag of another greenlet's act
+    def _complete(self, client: Client, handle: Any, start: Callable[[], int]) -> int:
+        tag = int(ffi.cast("uintptr_t", handle))
+        if tag in self._turns:  # also if it has ended, until the greenlet that waits for it has heard of that
             return int(lib.REDLOCK_IN_FLIGHT)
-        tag = next(self._tags)
         lib.redlock_lock_set_tag(handle, tag)
-        turn = self._turns[tag] = self._library.semaphore(0)
-        self._handles[tag] = handle
+        turn = self._library.semaphore(0)
+        self._turns[tag] = turn, handle
         try:
             status: int = start()
             if status != OK:
@@ -114,7 +111,7 @@ class Greenlets:
             client._process()
             raise
         finally:
-            del self._turns[tag], self._handles[tag]
+            del self._turns[tag]
             self._hand_on()
 
     def release(self, handle: Any) -> int:
@@ -123,9 +120,8 @@ class Greenlets:
 
     def close(self, client: Client, handle: Any) -> None:
         """Drains the client when all that wait have left it."""
-        for waiting in list(self._handles.values()):
+        for turn, waiting in list(self._turns.values()):
             lib.redlock_lock_cancel(waiting)
-        for turn in list(self._turns.values()):
             turn.release()
         while self._turns:
             self._library.sleep(0)
@@ -140,13 +136,12 @@ class Greenlets:
         handle = client._handle
         found = lib.redlock_client_advance(handle, self._tag)
         while found == 1:
-            turn = self._turns.get(self._tag[0])
-            if turn is not None:
-                turn.release()
+            if self._tag[0] in self._turns:
+                self._turns[self._tag[0]][0].release()
             found = lib.redlock_client_next(handle, self._tag)
 
     def _hand_on(self) -> None:
         if not self._has_reader:
-            for turn in self._turns.values():
+            for turn, _ in self._turns.values():
                 turn.release()
                 return

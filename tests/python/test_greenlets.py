@@ -177,6 +177,28 @@ def test_a_greenlet_that_is_killed_or_timed_out_leaves_no_key(greenlets, client,
     nodes.no_keys()
 
 
+def test_what_ended_is_in_flight_until_its_greenlet_hears(greenlets, client):
+    with client.lock("other"):
+        said = greenlets(
+            """
+            reader = spawn(client.lock("other").acquire)  # it reads for all, and goes on with that
+            while not client.describe()["waiting"]:
+                sleep(0)
+            hold = client.lock("r", ttl=10).take()
+            def second():
+                while hold.remaining < 12:  # the first extension is in flight
+                    sleep(0)
+                hold.extend(25)
+            greenlets = [spawn(hold.extend, 20), spawn(second)]
+            with Timeout(30):
+                join(greenlets)
+            print(hold.remaining > 20)
+            kill(reader)
+            """
+        )
+    assert said == (0, "True", "")
+
+
 def test_close_cancels_greenlets_that_wait(greenlets, client):
     with client.lock("r"):
         said = greenlets(
