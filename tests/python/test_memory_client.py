@@ -264,6 +264,22 @@ def test_all_kinds_are_there(any_client):
         any_client.lock("w", ttl=86_000)
 
 
+def test_a_renewed_lease_ends_for_others_as_it_does(any_client):
+    with any_client.lock("r", ttl=10):
+        with pytest.raises(libredlock.Busy) as caught:
+            any_client.lock("r", wait=0).take()
+        [row] = any_client.locks("r")
+        for left_s in caught.value.retry_after, any_client.status("r").remaining, row.remaining:
+            assert 0 < left_s <= 10
+
+
+def test_only_plain_locks_have_numbers_in_memory_too():
+    client = MemoryClient(fence=True)
+    for name, options in ("p", {"permits": 2}), ("s", {"shared": True}), (["a", "b"], {}), ("h", {"layout": "hash"}):
+        assert client.lock(name, **options).take().fence is None
+    assert client.lock("r").take().fence == 1
+
+
 def test_what_is_refused_is_refused_in_memory_too(any_client):
     def take(name, **options):
         return any_client.lock(name, **options).take()

@@ -40,6 +40,10 @@ class Entry:
         """When its lease ends, if nobody extends it."""
         return self.limit_ms if self.renews else self.ends_ms
 
+    def left_ms(self, now_ms: int) -> int:
+        """Of its lease, which renewals keep at its length."""
+        return int(min(self.over_ms() - now_ms, self.lease_ms if self.renews else float("inf")))
+
     def holder(self, now_ms: int, readers: int) -> Holder:
         held_s = (now_ms - self.since_ms) / 1000
         return Holder(self.client_name, socket.gethostname(), os.getpid(), held_s, readers if self.is_shared else None)
@@ -102,7 +106,7 @@ class Store:
 
     def _listed(self, entry: Entry, resource: bytes, held: int, waiting: int, first: Optional[Waiter]) -> Listed:
         kind = "shared" if entry.is_shared else "permits" if entry.permits > 1 else "plain"
-        left_s = (entry.over_ms() - self.now_ms()) / 1000
+        left_s = entry.left_ms(self.now_ms()) / 1000
         slot = (entry.slot, entry.permits) if kind == "permits" else (None, None)
         try:
             shown: Any = resource.decode()
@@ -163,7 +167,8 @@ class Store:
                 return False
             entry.slot = free[0]
         self._entries.append(entry)
-        if handle.option("fence") == "true":
+        is_plain = not entry.is_shared and permits == len(handle.names) == 1 and handle.option("layout") != "hash"
+        if is_plain and handle.option("fence") == "true":
             self._fences[handle.names[0]] += 1
             handle.fence = self._fences[handle.names[0]]
         handle.slot = entry.slot if handle.has_permits and not entry.is_shared else -1
@@ -214,8 +219,7 @@ class Handle:
         entry = self.entry
         if entry is None or self.state() != lib.REDLOCK_STATE_HELD:
             return 0
-        left_ms = int(min(entry.over_ms(), self.store.now_ms() + 10**9) - self.store.now_ms())
-        return min(left_ms, entry.lease_ms) if entry.renews else left_ms
+        return entry.left_ms(self.store.now_ms())
 
     def loss(self) -> int:
         entry = self.entry
@@ -360,7 +364,7 @@ class Handle:
         others = self.others()
         if not others:
             return {"memory": Vote(Status.NOT_HELD, "no key", None, "")}
-        left_s = max(entry.over_ms() - self.store.now_ms() for entry in others) / 1000
+        left_s = max(entry.left_ms(self.store.now_ms()) for entry in others) / 1000
         return {"memory": Vote(Status.BUSY, f"busy ({left_s:.1f} s left)", left_s, others[0].token)}
 
     def __del__(self) -> None:
