@@ -318,23 +318,25 @@ class LockBase(LockSurface):
 
     def _left(self, frame: Any) -> Any:
         """The hold of the block that a frame leaves; of one that was entered elsewhere, by an ExitStack for example,
-        the newest of the owner's that no frame on the stack will look for."""
+        the newest of the owner's that no frame on a stack will look for, or else the only one of that kind."""
         key = key_of(frame)
         holds = self._holds[::-1]
         for hold in holds:
             if key in hold._frames:
                 hold._frames.remove(key)
                 return hold
-        owner, at = self._client._current(), frame
-        alive = set()
-        while at is not None:
-            alive.add(key_of(at))
-            at = at.f_back
-        for hold in holds:
-            if hold._frames and hold._owner() is owner and hold._frames[-1] not in alive:
-                hold._frames.pop()
-                return hold
-        return self._mine(owner)
+        owner, alive = self._client._current(), set()
+        for at in sys._current_frames().values():
+            while at is not None:
+                alive.add(key_of(at))
+                at = at.f_back  # type: ignore[assignment]
+        entered = [hold for hold in holds if hold._frames and hold._frames[-1] not in alive]
+        own = [hold for hold in entered if hold._owner() is owner]
+        if not own and len(entered) != 1:
+            return self._mine(owner)
+        left = (own or entered)[0]
+        left._frames.pop()
+        return left
 
     # ---- facts of the caller's hold ---------------------------------------------------------------------------------
 

@@ -272,6 +272,15 @@ def test_blocks_of_a_stack_release_their_own_holds(client):
     assert not gpu.locked()
 
 
+def test_a_stack_may_be_closed_in_another_thread(client):
+    gpu = client.semaphore("gpu", 3)
+    with ThreadPoolExecutor(1) as pool, gpu as inner:
+        stack = contextlib.ExitStack()
+        mine = stack.enter_context(gpu)
+        pool.submit(stack.close).result()
+        assert inner.owned() and not mine.locked()
+
+
 def test_a_hold_that_was_released_inside_spares_the_outer_one(client):
     gpu = client.semaphore("gpu", 3)
     with gpu as outer:
@@ -583,5 +592,9 @@ def test_stacks_of_tasks_release_their_own_holds(on_client):
                 await stack.aclose()
                 assert inner.owned() and not mine.locked()
         assert not gpu.locked()
+        stack = contextlib.AsyncExitStack()
+        theirs = await stack.enter_async_context(gpu)
+        await asyncio.create_task(stack.aclose())
+        assert not theirs.locked()
 
     on_client(body)
