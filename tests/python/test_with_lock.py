@@ -108,6 +108,9 @@ def test_options_are_checked_at_decoration(client):
         client.with_lock("r", tll=1)
     with pytest.raises(ValueError, match="ttl=0"):
         client.with_lock("r", ttl=0)
+    for nameless in "", b"":
+        with pytest.raises(ValueError, match="0 bytes"):
+            client.with_lock(nameless)
     with pytest.raises(TypeError, match="with_lock"):
         client.with_lock(5)(lambda: None)
 
