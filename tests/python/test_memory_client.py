@@ -11,6 +11,7 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
+from libredlock.testing.store import Store
 
 
 def public(kind):
@@ -319,6 +320,21 @@ def test_a_hold_that_is_dropped_is_free_without_the_collector(run):
 
     with pytest.warns(ResourceWarning, match="collected while held"):
         run(main())
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_the_collector_may_come_in_the_midst_of_a_grant():
+    class Collected(Store):
+        def _grant(self, handle):
+            gc.collect()
+            return super()._grant(handle)
+
+    client = MemoryClient(store=Collected())
+    cycle = [client.lock("r").take()]
+    cycle.append(cycle)
+    del cycle
+    client.lock("r", wait=0).take().release()
+    assert not client.locks()
 
 
 def test_a_block_that_was_not_entered_may_be_tried_again(run):

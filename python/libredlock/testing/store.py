@@ -53,12 +53,13 @@ class Store:
     """What the nodes would keep. Time is that of the machine, and what was let pass."""
 
     def __init__(self) -> None:
-        self.mutex = threading.RLock()
+        self.mutex: Any = threading.RLock()
         self.reachable = True
         self.clients: WeakSet[Any] = WeakSet()
         self.waiting: List[Handle] = []
         self._passed_ms = 0
         self._entries: List[Entry] = []
+        self._over: List[Entry] = []  # which are to be taken out of these
         self._fences: Dict[bytes, int] = defaultdict(int)
 
     def now_ms(self) -> int:
@@ -85,6 +86,8 @@ class Store:
 
     def held(self, name: bytes) -> List[Entry]:
         with self.mutex:
+            while self._over:
+                self._drop(self._over.pop(), 0)
             for entry in self._entries[:]:
                 if entry.over_ms() <= self.now_ms():
                     self._drop(entry, lib.REDLOCK_LOSS_LIMIT if entry.renews else lib.REDLOCK_LOSS_EXPIRED)
@@ -121,10 +124,9 @@ class Store:
             self._entries.remove(entry)
 
     def free(self, entry: Entry) -> None:
-        with self.mutex:
-            if entry in self._entries:
-                self._entries.remove(entry)
-        self.scan()
+        self._over.append(entry)
+        if not self.mutex._is_owned():  # else the collector calls this in the midst of other work
+            self.scan()
 
     def leave(self, client: object) -> None:
         """A client is closed: its locks are released."""
@@ -136,6 +138,7 @@ class Store:
         """Serves those that wait, in the order of their arrival."""
         ended = []
         with self.mutex:
+            self.held(b"")
             ahead: Set[bytes] = set()
             for handle in self.waiting[:]:
                 handle.attempts += 1
