@@ -177,6 +177,7 @@ class Client(ClientBase):
 
     async def _ask(self, operation: int, probes: list[Any], argument: int = 0) -> list[int]:
         """All at the same time: their statuses."""
+        need_loop()
         return await asyncio.gather(*(self._run(probe, operation, argument) for probe in probes))
 
     async def check(self) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def test_a_closed_loop_does_not_poison_the_client(nodes):
 
 def test_other_event_loops_are_refused_in_words(nodes):
     client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
-    for refused in client.__aenter__(), client.lock("r").acquire():
+    for refused in client.__aenter__(), client.lock("r").acquire(), client.status("r"):
         with pytest.raises(RuntimeError, match="needs a running asyncio event loop"):
             refused.send(None)
     assert not client.closed
