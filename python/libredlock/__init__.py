@@ -28,12 +28,10 @@ from ._errors import (
     NoMemory,
     NoQuorum,
     NotHeld,
-    Quarantined,
     RedlockError,
     RefusedConfig,
     Status,
     TimedOut,
-    Unreachable,
     Vote,
 )
 from ._listing import Listed, Listing, Waiter
@@ -64,7 +62,6 @@ __all__ = [
     "NoMemory",
     "NoQuorum",
     "NotHeld",
-    "Quarantined",
     "RLock",
     "RedlockError",
     "RefusedConfig",
@@ -73,7 +70,6 @@ __all__ = [
     "Template",
     "Term",
     "TimedOut",
-    "Unreachable",
     "Vote",
     "Waiter",
 ]

@@ -185,18 +185,6 @@ class Internal(RedlockError):
     status = Status.INTERNAL
 
 
-class Unreachable(RedlockError):
-    """No connection to a node. The core gives it as a node's answer only."""
-
-    status = Status.UNREACHABLE
-
-
-class Quarantined(RedlockError):
-    """A node may have lost keys and does not vote for now. The core gives it as a node's answer only."""
-
-    status = Status.QUARANTINED
-
-
 _BY_STATUS = {kind.status: kind for kind in RedlockError.__subclasses__() if kind is not Closed}
 
 
