@@ -288,8 +288,8 @@ class HoldBase(HoldSurface):
     def _judge_release(self, status: int) -> None:
         if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
             return  # an adopted token on nodes that are away; their keys end with their TTL
-        if status == lib.REDLOCK_CANCELLED and self._client.closed:
-            return  # closing the client completes it
+        if status == lib.REDLOCK_CANCELLED:
+            return  # the client, or its event loop, has ended: the deletes are sent all the same
         if status == lib.REDLOCK_LOST or (status == lib.REDLOCK_INVALID and self._client.closed):
             self._lose()
             raise self._lost()
@@ -339,6 +339,8 @@ class HoldBase(HoldSurface):
         the loss is logged and, from Python 3.11, added to it as a note."""
         if failure is None or is_its_end:
             return not isinstance(loss, self._ends)
+        if this_process.is_leaving:  # of a generator that is left over; there may be no modules any more
+            return False
         import logging
 
         logging.getLogger("libredlock").warning("%s (while %s left the block)", str(loss), type(failure).__name__)

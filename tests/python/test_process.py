@@ -207,6 +207,32 @@ def test_held_locks_are_released_at_exit(script, nodes):
         nodes.no_keys()
 
 
+def test_generators_that_are_left_over_end_in_silence(script, nodes):
+    source = """
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
+        @client.with_lock("r")
+        def held():
+            yield
+        left = held()
+        next(left)
+    """
+    in_a_loop = """
+        import asyncio
+        async def main():
+            global client, left
+            client = libredlock.aio.Client(**GENEROUS_TIMEOUTS)
+            @client.with_lock("r")
+            async def held():
+                yield
+            left = held()
+            await left.__anext__()
+        asyncio.run(main())
+    """
+    for one in source, in_a_loop:
+        assert script(program(one)).end() == (0, "", "")
+        nodes.no_keys()
+
+
 def test_exit_does_not_hang_on_a_daemon_thread_that_waits(script, client, nodes):
     held = client.lock("r", renew=True)
     held.acquire()
