@@ -172,7 +172,7 @@ class Decorator:
         def lock(name: Resources) -> Any:
             return client._lock_type(client, name, options, "with_lock", *on_lost.values())
 
-        lock(resource if resource in ("", b"") else b"with_lock")  # refuses wrong options, and no name, now
+        lock(b"" if resource in ("", b"") else b"with_lock")  # refuses wrong options, and no name, now
         self._keep_ms = 0 if keep is None else _keep_ms(client, keep, options)
         if keep is not None:  # who waits for longer than others keep it does the work again
             options.setdefault("wait", min(self._keep_ms / 2000, _option_s(client, b"wait_ms")))

@@ -18,7 +18,11 @@ from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Resources, Seconds
 
 if TYPE_CHECKING:
+    from types import CoroutineType
+
     from .aio import Client
+else:
+    CoroutineType = Coroutine  # which takes parameters from Python 3.9 on
 
 AnyHold = TypeVar("AnyHold", bound="Hold")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -266,20 +270,20 @@ class Lock(LockBase):
         return self._do("downgrade", ttl, self._client._current())
 
     @awaited
-    def __aenter__(self) -> Coroutine[Any, Any, Hold]:
+    def __aenter__(self) -> CoroutineType[Any, Any, Hold]:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
-        return self._enter(key_of(calling_frame(1)), self._client._current())
+        return self._enter(key_of(calling_frame(1)), self._client._current())  # type: ignore[return-value]
 
     @awaited
     def __aexit__(
         self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> Coroutine[Any, Any, None]:
+    ) -> CoroutineType[Any, Any, None]:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
-        return self._exit(self._left(calling_frame(1)), failure)
+        return self._exit(self._left(calling_frame(1)), failure)  # type: ignore[return-value]
 
     async def status(self) -> Report:
         return await self._client.status(self._resource, **self._of_kind())

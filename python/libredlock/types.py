@@ -16,6 +16,7 @@ from typing import (
     AsyncIterator,
     Callable,
     Coroutine,
+    Generator,
     Literal,
     Optional,
     Protocol,
@@ -199,6 +200,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Other = TypeVar("Other", covariant=True)
 Function = TypeVar("Function", bound=Callable[..., Any])
+GeneratorFunction = TypeVar("GeneratorFunction", bound=Callable[..., Generator[Any, Any, Any]])
+AsyncGeneratorFunction = TypeVar("AsyncGeneratorFunction", bound=Callable[..., AsyncIterator[Any]])
 AsyncFunction = TypeVar("AsyncFunction", bound=Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]])
 
 
@@ -221,12 +224,15 @@ class Decorator(Protocol):
 
 
 class DecoratorOr(Protocol[Other]):
-    """The same with on_busy: the function may return that instead."""
+    """The same with on_busy: the function may return that instead, and a generator yields nothing."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
     ) -> UseAioClient: ...
+
+    @overload
+    def __call__(self, function: GeneratorFunction) -> GeneratorFunction: ...
 
     @overload
     def __call__(self, function: Callable[P, R]) -> Callable[P, Union[R, Other]]: ...
@@ -255,11 +261,17 @@ class AsyncDecorator(Protocol):
 
 
 class AsyncDecoratorOr(Protocol[Other]):
-    """The same with on_busy: awaiting the function may give that instead."""
+    """The same with on_busy: awaiting the function may give that instead, and a generator yields nothing."""
 
+    @overload
+    def __call__(self, function: AsyncGeneratorFunction) -> AsyncGeneratorFunction: ...
+
+    @overload
     def __call__(
         self, function: Callable[P, Coroutine[Any, Any, R]]
     ) -> Callable[P, Coroutine[Any, Any, Union[R, Other]]]: ...
+
+    def __call__(self, function: Any) -> Any: ...
 
 
 class AsyncDecoratorWithHold(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
-from typing import AsyncIterator, Dict, Iterator, List
+from typing import AsyncIterator, Dict, Generator, Iterator, List
 
 import libredlock
 from libredlock import aio
@@ -44,6 +45,12 @@ def synchronous() -> None:
         def numbers() -> Iterator[int]:
             yield from range(3)
 
+        @client.with_lock("numbers", on_busy="skip")
+        def none() -> Generator[int, None, None]:
+            yield from ()
+
+        for never in none():
+            never.bit_length()
         number: int = handle(Order(7), dry=True)
         assert number == 7 and list(numbers()) == [0, 1, 2]
         lost: List[libredlock.Hold] = []
@@ -77,6 +84,14 @@ async def asynchronous() -> None:
         async def numbers() -> AsyncIterator[int]:
             for number in range(3):
                 yield number
+
+        @client.with_lock("numbers", on_busy="skip")
+        async def one() -> AsyncIterator[int]:
+            yield 1
+
+        async with contextlib.AsyncExitStack() as stack:
+            entered: aio.Hold = await stack.enter_async_context(lock)
+            assert entered.owned() and [number async for number in one()] == [1]
 
         number: int = await handle(Order(7))
         assert number == 7 and [n async for n in numbers()] == [0, 1, 2]
