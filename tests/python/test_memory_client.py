@@ -249,6 +249,9 @@ def test_all_kinds_are_there(any_client):
     with gpu as one, gpu as two:
         assert {one.slot, two.slot} == {0, 1}
         assert gpu.acquire(blocking=False) is False and gpu.refused.votes
+    token = any_client.semaphore("cpu", 2, slot=1).take().detach()
+    with any_client.adopt("cpu", token, permits=2, slot=1) as permit:
+        assert permit.slot == 1
     doc = any_client.lock("doc", shared=True)
     with doc, doc:
         assert any_client.status("doc").held_by.readers == 2

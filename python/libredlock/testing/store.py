@@ -339,6 +339,8 @@ class Handle:
         if permits > 1 and not self.option("slot").isdigit():
             self.words = f"slot is None; allowed here for permits {permits}: 0 to {permits - 1}"
             return int(lib.REDLOCK_INVALID)
+        if permits > 1:
+            self.slot = int(self.option("slot"))
         self.token, self.is_adopted = token, True
         return int(OK)
 
