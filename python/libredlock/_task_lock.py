@@ -245,13 +245,11 @@ class Lock(LockBase):
     def acquire(
         self, blocking: bool = True, timeout: Seconds = -1
     ) -> Coroutine[Any, Any, Union[Hold, Literal[False]]]:
-        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        return self._take(limit_ms, False, False, self._client._current())
+        return self._take(wait_ms(blocking, timeout), False, False, self._client._current())
 
     @awaited
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Coroutine[Any, Any, Hold]:
-        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        return self._take(limit_ms, True, False, self._client._current())
+        return self._take(wait_ms(blocking, timeout), True, False, self._client._current())
 
     @awaited
     def release(self) -> Coroutine[Any, Any, None]:

@@ -136,12 +136,10 @@ class Lock(LockBase):
             raise TypeError(f"on_lost={on_lost!r} is async: use libredlock.aio, or a plain function")
 
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Union[Hold, Literal[False]]:
-        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        return self._take(limit_ms, False, False)  # type: ignore[no-any-return]
+        return self._take(wait_ms(blocking, timeout), False, False)  # type: ignore[no-any-return]
 
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Hold:
-        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
-        return self._take(limit_ms, True, False)  # type: ignore[no-any-return]
+        return self._take(wait_ms(blocking, timeout), True, False)  # type: ignore[no-any-return]
 
     def release(self) -> None:
         hold = self._mine()
