@@ -277,10 +277,12 @@ class Client(ClientBase):
             if self._binding is binding:
                 self._binding = None
             binding.stop()
-            for tag, (ended, _) in list(self._pending.items()):
+            for tag, (ended, hold) in list(self._pending.items()):
                 if ended.get_loop() is binding.loop and self._pending.pop(tag, None) is not None:
+                    hold._cancel_of(hold._handle)
                     settle(ended, lib.REDLOCK_CANCELLED)
             taken = binding.take_holds()
+            self._process()
         for hold in taken:
             hold._tell_if_lost()
         if taken:

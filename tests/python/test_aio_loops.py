@@ -226,6 +226,24 @@ def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn
     nodes.no_keys()
 
 
+def test_a_wait_of_a_closed_loop_blocks_no_other(nodes, other):
+    client, loop = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS), asyncio.new_event_loop()
+    with other.lock("r"):
+        task = loop.create_task(client.lock("r", ttl=30).acquire())
+        loop.run_until_complete(until(lambda: client.describe()["waiting"]))
+        loop.close()
+
+    async def main():
+        async with client:
+            lock = client.lock("r", wait=20)
+            assert await lock.acquire()
+            await lock.release()
+
+    asyncio.run(main())
+    task._log_destroy_pending = False
+    nodes.no_keys()
+
+
 def test_an_extension_ends_with_its_closed_loop(nodes):
     """The lock is that of another loop, whose tasks extend it again."""
     client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
