@@ -10,7 +10,7 @@ import pytest
 from bare import run
 from conftest import ROOT, WORK
 
-ZIG = os.environ.get("REDLOCK_ZIG", ROOT / "build/venv-zig/bin/python")
+ZIG = os.environ.get("REDLOCK_ZIG", ROOT / "build/venv-packages/bin/python")
 FLAGS = ["-std=c11", "-D_GNU_SOURCE=", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Werror", "-O0", "-c"]
 
 pytestmark = pytest.mark.timeout(900)

@@ -119,7 +119,7 @@ make_venv() {
   alone pip make_pip
   quietly "$venv" "${PYTHON:-python3}" -m venv --without-pip "build/$venv"
   cp -a build/pip/lib/python3*/site-packages/. "build/$venv"/lib/python3*/site-packages
-  quietly "$venv" "build/$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
+  quietly "$venv" "build/$venv/bin/python" -m pip install --no-compile --quiet --disable-pip-version-check -r "$requirements"
   cp "$requirements" "build/$venv/requirements.txt"
 }
 
@@ -145,7 +145,7 @@ install_package() {
   make_wheel "build/$venv/bin/python"
   if [ "build/$venv/installed" -nt build/wheel/made ]; then return; fi
   echo "== installing the Python package into build/$venv"
-  quietly "$venv" "build/$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+  quietly "$venv" "build/$venv/bin/python" -m pip install --no-compile --quiet --disable-pip-version-check --no-deps \
     --force-reinstall build/wheel/*.whl
   touch "build/$venv/installed"
 }
