@@ -150,14 +150,15 @@ install_package() {
   touch "build/$venv/installed"
 }
 
-# make_wheel PYTHON: once for all environments.
+# make_wheel PYTHON: once for all environments; what builds it is in that of PYTHON.
 make_wheel() {
   local made=build/wheel/made
   if [ -f "$made" ] && [ -z "$(find core bindings python setup.py pyproject.toml \
     -type f -not -name '*.pyc' -newer "$made" -print -quit)" ]; then return; fi
   echo "== making the wheel of the Python package"
   rm -rf build/wheel
-  quietly wheel "$1" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+  quietly wheel "$1" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    --wheel-dir build/wheel .
   touch "$made"
 }
 
