@@ -178,10 +178,11 @@ configure_and_build() {
   quietly "$preset" cmake --build --preset "$preset" ${build_parts:+--target $build_parts}
 }
 
+# use_build PRESET [PRESET]: the second one has the command.
 use_build() {
   export REDLOCK_BUILD_DIR=$PWD/build/$1
   export REDLOCK_LIBRARY=$REDLOCK_BUILD_DIR/libredlock.so
-  export REDLOCK_BIN=$REDLOCK_BUILD_DIR/redlock
+  export REDLOCK_BIN=$PWD/build/${2:-$1}/redlock
 }
 
 # The program that judges the soak's history.
