@@ -3,6 +3,7 @@ import inspect
 import itertools
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,10 @@ def spread(metafunc, name, values, **more):
 
 
 def pytest_collection_modifyitems(config, items):
-    items[:] = [item for item in items if item.nodeid.partition("[")[0] not in config.left_out]
+    """Of the pairs a third, if a text chooses it."""
+    sample = os.environ.get("REDLOCK_SAMPLE")
+    items[:] = [item for item in items if item.nodeid.partition("[")[0] not in config.left_out
+                and not (sample and "pair" in item.fixturenames and zlib.crc32((sample + item.nodeid).encode()) % 3)]
 
 
 # -- fixtures
