@@ -116,12 +116,14 @@ def test_example_file_shows_the_defaults_of_the_command():
     assert set(shown) <= {name for name, *_ in rows}
 
 
+@pytest.mark.one_of("debian", "packages/debian")
 def test_man_finds_every_page(install):
     bare = install("libredlock0", "redlock-tools", "libredlock-dev", more="man-db")
     for page, section in ("redlock", 1), ("redlock.conf", 5), ("libredlock", 3):
         assert bare.run(f"man {page}", MANPAGER="cat").startswith(f"{page}({section}) ")
 
 
+@pytest.mark.one_of("debian", "packages/debian", "cmake/libredlock.pc.in", "docs/examples/lock.c")
 def test_the_dev_package_builds_the_example(install, nodes):
     bare = install("libredlock0", "libredlock-dev", more="gcc libc6-dev pkg-config")
     for flags in "--cflags --libs", "--cflags --libs --static":

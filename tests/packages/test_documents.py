@@ -54,7 +54,7 @@ def type_on_new_nodes(clone, script, nodes):
     return clone.run(start, "/srv", REDLOCK_NODES=nodes.nodes_env).replace("\r\n", "\n")
 
 
-@pytest.mark.one_of("page", "README.md", "docs/redlock.md")
+@pytest.mark.one_of("document", "README.md", "docs/redlock.md")
 def test_the_c_and_shell_of_readme_run(clone, nodes):
     install, script = typed("README.md", "Shell").split("\n\n", 1)
     clone.run(install, REPOSITORY)
@@ -80,7 +80,7 @@ def test_the_c_and_shell_of_readme_run(clone, nodes):
             assert all(f"ran ./{name} " in said for name in re.findall(r"\./([\w.-]+)", script)), said
 
 
-@pytest.mark.one_of("page", "README.md", "docs/python.md")
+@pytest.mark.one_of("document", "README.md", "docs/python.md")
 def test_the_python_of_readme_and_python_md_runs(clone, nodes):
     """The page and the first lines of README have the commands of its section, so what one lacks would show in the
     other; the first lines install one package more."""
@@ -120,7 +120,7 @@ def php_script(nodes, require):
     return f"<?php\n{require}\n{at_nodes(typed('docs/php.md', 'A script', 'php'), nodes)}{PHP_BODIES}"
 
 
-@pytest.mark.one_of("page", "README.md", "docs/php.md")
+@pytest.mark.one_of("document", "README.md", "docs/php.md")
 def test_the_php_of_readme_and_php_md_runs_with_composer(clone, nodes):
     readme, page = typed("README.md", "PHP"), typed("docs/php.md", "From this repository")
     build, enable = page.rstrip().rsplit("\n", 1)
@@ -148,7 +148,7 @@ def application(clone):
     clone.path("/srv/app/composer.json").write_text(f'{{"replace": {{{replaced}}}}}')
 
 
-@pytest.mark.one_of("build", "docs/php.md", "php/config.m4")
+@pytest.mark.one_of("document", "docs/php.md", "php/config.m4")
 def test_php_md_works_from_the_archive_without_composer(clone, made, nodes):
     (archive,) = made.glob("php_redlock-*-src.tgz")
     clone.path(f"/srv/{archive.name}").parent.mkdir(exist_ok=True)
@@ -169,14 +169,14 @@ def first_lines():
     return install, commands
 
 
-@pytest.mark.one_of("build", "dev", "tests/tools/setup.sh")
+@pytest.mark.one_of("document", "dev", "tests/tools/setup.sh")
 def test_dev_demo_shows_php_and_python(clone):
     begin, *_ = first_lines()[1].splitlines()
     said = clone.run(begin, REPOSITORY)
     assert "PHP" in said and "Python" in said
 
 
-@pytest.mark.one_of("build", "CONTRIBUTING.md", "CMakeLists.txt", "tests/tools/setup.sh")
+@pytest.mark.one_of("document", "CONTRIBUTING.md", "CMakeLists.txt", "tests/tools/setup.sh")
 def test_the_first_minute_of_contributing_passes_its_tests(clone):
     """Unit tests need a compiler, no servers and no other languages."""
     get, build_and_test = typed("CONTRIBUTING.md", "The first minute").splitlines()
