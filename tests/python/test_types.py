@@ -27,52 +27,6 @@ def needs(module):
     return pytest.mark.skipif(find_spec(module) is None, reason=f"{module} is not installed")
 
 
-def check(*command):
-    # Outside of the repository, or the source tree's package would be meant.
-    done = subprocess.run([sys.executable, "-m", *command], cwd="/", capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def mypy(cache):
-    return ["mypy", "--strict", "--python-version", "3.10", "--cache-dir", str(cache), "--no-warn-unused-ignores"]
-
-
-@needs("mypy")
-@pytest.mark.slow
-def test_mypy_accepts_the_package_and_its_examples(tmp_path):
-    check(*mypy(tmp_path), "-p", "libredlock")
-    check(*mypy(tmp_path), str(HERE / "examples.py"))
-
-
-@needs("pyright")
-@pytest.mark.slow
-def test_pyright_accepts_the_package_and_its_examples(tmp_path):
-    check("pyright", "--pythonpath", sys.executable, str(HERE / "examples.py"), str(PACKAGE))
-
-
-def lines_found(*command):
-    """The lines of mistakes.py that a type checker refuses."""
-    found = subprocess.run([sys.executable, "-m", *command], cwd="/", capture_output=True, text=True).stdout
-    return {int(line) for line in re.findall(r"mistakes\.py:(\d+)(?::\d+)?(?: -)?:? error", found)}
-
-
-def lines_marked():
-    text = (HERE / "mistakes.py").read_text().splitlines()
-    return {number for number, line in enumerate(text, 1) if "# mistake" in line}
-
-
-@needs("mypy")
-@pytest.mark.slow
-def test_mypy_finds_the_mistakes(tmp_path):
-    assert lines_found(*mypy(tmp_path), str(HERE / "mistakes.py")) == lines_marked()
-
-
-@needs("pyright")
-@pytest.mark.slow
-def test_pyright_finds_the_mistakes():
-    assert lines_found("pyright", "--pythonpath", sys.executable, str(HERE / "mistakes.py")) == lines_marked()
-
-
 def documented():
     """Dotted names in the documents, and everything that is public."""
     texts = [path.read_text() for path in (*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "python/README.md")]
@@ -100,23 +54,43 @@ def named(path):
 MODULES = ("aio", "otel", "prometheus", "testing", "types")
 
 
+def marked_mistakes():
+    text = (HERE / "mistakes.py").read_text().splitlines()
+    return {("mistakes.py", number) for number, line in enumerate(text, 1) if "# mistake" in line}
+
+
+def checked(*command):
+    """What a type checker says outside of the repository, or the source tree's package would be meant. And the lines
+    that it refuses."""
+    done = subprocess.run([sys.executable, "-m", *map(str, command)], cwd="/", capture_output=True, text=True)
+    lines = re.findall(r"^ *(\S+\.pyi?):(\d+)(?::\d+)?(?: -)?:? error: ", done.stdout, re.M)
+    assert len(lines) == done.stdout.count(" error: ") and (done.returncode == 0) == (lines == []), done
+    return done.stdout, {(Path(file).name, int(number)) for file, number in lines}
+
+
 @needs("mypy")
 @needs("pyright")
 @pytest.mark.slow
-def test_everything_documented_has_a_static_type(tmp_path):
+@pytest.mark.parametrize("checker, pattern", [("mypy", r'names\.py:(\d+): note: Revealed type is "(.*)"$'),
+                                              ("pyright", r'names\.py:(\d+):.* is "(.*)"$')], ids=["mypy", "pyright"])
+def test_types_are_known_and_mistakes_are_found(checker, pattern, tmp_path):
+    """All that is documented has a type; the package and its examples have no mistake."""
     names = documented()
     assert {"libredlock.aio.Client.lock", "libredlock.testing.MemoryClient", "libredlock.otel.instrument"} <= set(names)
     lines = ["import libredlock", *(f"reveal_type({name})" for name in names)]
     (tmp_path / "names.py").write_text("\n".join(lines) + "\n")
-    for command, pattern in (
-        (mypy(tmp_path / "cache"), r'names\.py:(\d+): note: Revealed type is "(.*)"$'),
-        (["pyright", "--pythonpath", sys.executable], r'names\.py:(\d+):.* is "(.*)"$'),
-    ):
-        said = subprocess.run([sys.executable, "-m", *command, str(tmp_path / "names.py")], cwd="/", text=True,
-                              capture_output=True).stdout
-        told = {lines[int(number) - 1][12:-1]: kind for number, kind in re.findall(pattern, said, re.MULTILINE)}
-        assert set(told) == set(names), said[-2000:]
-        assert [name for name, kind in told.items() if kind in ("Any", "Unknown")] == []
+    files = [tmp_path / "names.py", HERE / "examples.py", HERE / "mistakes.py"]
+    if checker == "mypy":
+        checker = ["mypy", "--strict", "--python-version", "3.10", "--cache-dir", tmp_path / "cache",
+                   "--no-warn-unused-ignores"]
+        assert checked(*checker, "-p", "libredlock")[1] == set()
+    else:
+        checker, files = ["pyright", "--pythonpath", sys.executable], [*files, PACKAGE]
+    said, refused = checked(*checker, *files)
+    assert {place for place in refused if place[0] != "names.py"} == marked_mistakes(), said
+    told = {lines[int(number) - 1][12:-1]: kind for number, kind in re.findall(pattern, said, re.MULTILINE)}
+    assert set(told) == set(names), said[-2000:]
+    assert [name for name, kind in told.items() if kind in ("Any", "Unknown")] == []
 
 
 @pytest.mark.parametrize("module", [libredlock, aio])
