@@ -119,7 +119,8 @@ make_venv() {
   alone pip make_pip
   quietly "$venv" "${PYTHON:-python3}" -m venv --without-pip "build/$venv"
   cp -a build/pip/lib/python3*/site-packages/. "build/$venv"/lib/python3*/site-packages
-  quietly "$venv" "build/$venv/bin/python" -m pip install --no-compile --quiet --disable-pip-version-check -r "$requirements"
+  quietly "$venv" "build/$venv/bin/python" -m pip install --no-compile --quiet --disable-pip-version-check \
+    -r "$requirements"
   cp "$requirements" "build/$venv/requirements.txt"
 }
 
