@@ -40,7 +40,7 @@ def install(source, prefix):
                                        f"Libs: -L{prefix} -lhiredis\nCflags: -I{prefix}/include/hiredis\n")
 
 
-@pytest.mark.one_of("hiredis")
+@pytest.mark.one_of("surroundings")
 @pytest.mark.parametrize("version", PYTHON_PACKAGES)
 def test_it_works_with_each_version_of_hiredis(nodes, tmp_path, version):
     source = unpacked(PYTHON_PACKAGES[version], tmp_path)

@@ -16,7 +16,7 @@ PACKAGES = ["base-files", "bash", "binutils", "clang", "cmake", "coreutils", "da
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.one_of("compiler")
+@pytest.mark.one_of("surroundings")
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("suite", OTHER)
 def test_it_builds_and_locks_on_each_release(make_root, nodes, tmp_path, suite, compiler):
