@@ -339,7 +339,8 @@ class HoldBase(HoldSurface):
         the loss is logged and, from Python 3.11, added to it as a note."""
         if failure is None or is_its_end:
             return not isinstance(loss, self._ends)
-        if this_process.is_leaving:  # of a generator that is left over; there may be no modules any more
+        is_left_over = isinstance(failure, GeneratorExit) and getattr(loss, "reason", "") == "closed"
+        if is_left_over or this_process.is_leaving:  # there may be no modules any more
             return False
         import logging
 
