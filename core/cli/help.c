@@ -200,5 +200,8 @@ void help_command(const struct command *command, const struct poptOption *flags,
     more += print_group(flags, i, all, all);
   if (all || more == 0)
     return;
-  printf("\n`redlock %s --help-all` lists %d more.\n", command->name, more);
+  char *words = format("`redlock %s --help-all` lists %d more.", command->name, more);
+  putchar('\n');
+  print_wrapped(words, 0);
+  free(words);
 }
