@@ -74,6 +74,9 @@ def test_two_minutes_of_readme_work_as_shown(type_in, nodes, redlock):
 def test_bootstrap_asks_what_guard_md_shows(type_in, three, nodes):
     for node in three:
         node.flush()
+    assert type_in(typed("docs/guard.md", "The restart guard")).count("registered; it votes") == 3
+    for node in three:
+        node.flush()
     question, *_ = typed("docs/guard.md", "`redlock bootstrap`").splitlines()
     assert re.fullmatch(QUESTION % r"10\.0\.0\.1:6379", question)
 
