@@ -125,28 +125,6 @@ def test_queue_order_is_by_arrival_not_by_first_refusal(nodes, home_of_r, make_c
     assert (first.status, second.status) == (OK, PENDING)
 
 
-def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_client):
-    """It has no place of its own before the first one's turn has come; later ones are behind it."""
-    one, other = make_client(nodes.urls, **LONG), make_client(nodes.urls, **LONG)
-    turns = Turns(nodes)
-
-    def all_queue():
-        """Both clients, as long as one of their locks waits; and the holder has a place until it releases."""
-        waiting = sum(turns.order.count(name) < turns.came.count(name) for name in ("one", "other"))
-        eventually(lambda: len(places(nodes)) == 1 + waiting, 30)
-
-    turns.wait("one", one.lock(), all_queue)
-    places_be(nodes, 1)
-    turns.wait("one", one.lock(), all_queue)
-    turns.wait("one", one.lock(), all_queue)
-    asked = home(nodes).calls("evalsha")
-    eventually(lambda: home(nodes).calls("evalsha") > asked + 3, 20, "time has passed")
-    turns.wait("other", other.lock(), all_queue)
-    places_be(nodes, 2)
-    turns.wait("other", other.lock(), all_queue)
-    turns.serve(held)
-
-
 ROUNDS = 12
 
 

@@ -1,11 +1,12 @@
-"""How long a lock takes for which nobody waits. The time is that of the virtual world: nothing else takes any."""
+"""How soon locks are handed over, and what lasts only for a moment. The time is that of the virtual world: nothing else
+takes any."""
 import pytest
 
+from queueing import LONG, Turns, home, places_be
 from rl import OK
-from waiters import in_order
+from testing import eventually
+from waiters import in_order, places
 from world import Call, time
-
-LONG = {"ttl_ms": 30000}
 
 
 def cycle_s(lock):
@@ -54,3 +55,26 @@ def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
     for call in calls:
         call.join()
     assert max(waits_s) < 0.2
+
+
+def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_client):
+    """It has no place of its own before the first one's turn has come; later ones are behind it. The place of a holder
+    lasts for a fourth of a second, in which others have to be seen."""
+    one, other = make_client(nodes.urls, **LONG), make_client(nodes.urls, **LONG)
+    turns = Turns(nodes)
+
+    def all_queue():
+        """Both clients, as long as one of their locks waits; and the holder has a place until it releases."""
+        waiting = sum(turns.order.count(name) < turns.came.count(name) for name in ("one", "other"))
+        eventually(lambda: len(places(nodes)) == 1 + waiting, 30)
+
+    turns.wait("one", one.lock(), all_queue)
+    places_be(nodes, 1)
+    turns.wait("one", one.lock(), all_queue)
+    turns.wait("one", one.lock(), all_queue)
+    asked = home(nodes).calls("evalsha")
+    eventually(lambda: home(nodes).calls("evalsha") > asked + 3, 20, "time has passed")
+    turns.wait("other", other.lock(), all_queue)
+    places_be(nodes, 2)
+    turns.wait("other", other.lock(), all_queue)
+    turns.serve(held)
