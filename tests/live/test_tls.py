@@ -54,7 +54,7 @@ def test_release_by_another_client_wakes_the_waiter(make_cluster, certificate, o
 
 
 def test_more_replies_than_a_read_takes_are_all_read(node, open_tls):
-    client = open_tls(node.url, queue="false")
+    client = open_tls(node.url, queue="false", ttl_ms=30000)
     lock_once(client)
     locks = [client.lock("%04d%s" % (number, "r" * 200)) for number in range(3000)]
     for lock in locks:

@@ -196,26 +196,6 @@ def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, on
     assert (newcomer.status, alone.status) == (OK, PENDING)
 
 
-def test_a_client_that_is_alone_asks_once_with_many_handles(nodes, make_client):
-    """Home is asked behind the first SET and reports at the first release; what it says is good for 20 ms."""
-    client = make_client(nodes.urls, **LONG)
-
-    def asked():
-        return sum(node.calls("exists") for node in nodes)
-
-    def cycle():
-        lock = client.lock()
-        assert lock.acquire(0) == OK
-        assert lock.release() == OK
-        lock.free()
-
-    cycle()
-    before = asked()
-    for _ in range(3):
-        cycle()
-    in_time(asked() == before)
-
-
 def test_a_handle_that_is_alone_asks_again(nodes, make_client):
     """Others may come between its brief holds: what it was told is good for 20 ms."""
     lock = make_client(nodes.urls, **LONG).lock()

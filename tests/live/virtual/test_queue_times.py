@@ -78,3 +78,23 @@ def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_clie
     places_be(nodes, 2)
     turns.wait("other", other.lock(), all_queue)
     turns.serve(held)
+
+
+def test_a_client_that_is_alone_asks_once_with_many_handles(nodes, make_client):
+    """Home is asked behind the first SET and reports at the first release; what it says is good for 20 ms."""
+    client = make_client(nodes.urls, **LONG)
+
+    def asked():
+        return sum(node.calls("exists") for node in nodes)
+
+    def cycle():
+        lock = client.lock()
+        assert lock.acquire(0) == OK
+        assert lock.release() == OK
+        lock.free()
+
+    cycle()
+    before = asked()
+    for _ in range(3):
+        cycle()
+    assert asked() == before
