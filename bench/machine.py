@@ -3,6 +3,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -21,6 +22,17 @@ def on_two_cores() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, {core})
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def idle_ticks() -> Dict[int, int]:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
 sys.path.append(str(ROOT / "tests"))
 import order  # noqa: E402
-from machine import idlest_core, machine, on_two_cores  # noqa: E402
+from machine import busy_loops, idlest_core, machine, on_two_cores  # noqa: E402
 from testing import Cluster, Tls  # noqa: E402
 
 os.environ.pop("REDLOCK_GUARD", None)  # the restart guard is on, as it is for users; the axis "guard" turns it off
@@ -187,7 +187,7 @@ class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
     AXES = ["sequential", "in-flight", "guard", "fence", "kinds", "tls", "faults", "memory", "leases", "ends",
-            "reentrance", "contention", "at-once", "readers", "waiting", "order", "disturbed"]
+            "reentrance", "contention", "busy", "at-once", "readers", "waiting", "order", "disturbed"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -464,6 +464,19 @@ class Bench:
                 "commands": (Row("  commands for an acquisition", "", commands), commands, "<=")}
         return [row.judged(value, comparison, goals[figure]) if figure in goals else row
                 for figure, (row, value, comparison) in rows.items()]
+
+    def busy(self) -> List[Row]:
+        """64 contenders on two cores that two other programs want, too."""
+        milliseconds = "5000" if self.options.quick else "15000"
+        with on_two_cores(), Cluster(NODES) as cluster, busy_loops(2):
+            programs = Programs(self.programs.build, self.programs.test_build, cluster)
+            run = output_of(programs.library("contend", "--processes", str(MANY_CONTENDERS), "--milliseconds",
+                                             milliseconds, "--hold-us", str(HOLD_MS * 1000)))
+        longest = run["longest_ms"] / MANY_CONTENDERS / HOLD_MS
+        return [Row("%d contend, two busy loops" % MANY_CONTENDERS, "acquired/s", run["per_s"]),
+                Row("  Jain's index", "", run["jain"]).judged(run["jain"], ">=", 0.95),
+                Row("  the longest wait", "ms", run["longest_ms"], ratio=longest,
+                    ratio_to="clients x hold").judged(longest, "<=", 4)]
 
     def at_once(self) -> List[Row]:
         """Hosts that try at the same moment, on two cores, so that they do not do so one after the other."""
