@@ -35,9 +35,8 @@ final class BootCheck
             foreach ($spec->templates($name) as $template) {
                 $template->check($method->isStatic() ? $parameters : ['this', ...$parameters]);
             }
-            $count = $method->getNumberOfParameters();
-            self::isMethod('onBusy', $spec->onBusy, BusyException::class, $class, $count, $name);
-            self::isMethod('onNoQuorum', $spec->onNoQuorum, NoQuorumException::class, $class, $count, $name);
+            self::isMethod('onBusy', $spec->onBusy, BusyException::class, $class, $method);
+            self::isMethod('onNoQuorum', $spec->onNoQuorum, NoQuorumException::class, $class, $method);
             self::onLost($spec->onLost, $name);
             self::isParameter('fence', $spec->fence, $method, $name);
             self::isParameter('hold', $spec->hold, $method, $name);
@@ -47,25 +46,31 @@ final class BootCheck
 
     /**
      * @param class-string $told what one parameter more may be given
-     * @param int $count of the parameters that it is called with
+     * @param \ReflectionMethod $method with whose parameters it is called
      */
     private static function isMethod(
         string $option,
         ?string $value,
         string $told,
         string $class,
-        int $count,
-        string $name,
+        \ReflectionMethod $method,
     ): void {
         if ($value === null) {
             return;
         }
-        if (!\method_exists($class, $value) || !(new \ReflectionMethod($class, $value))->isPublic()) {
-            throw new InvalidOptionException("$name: $option is '$value', which is no public method of $class");
+        $name = "$class::{$method->getName()}: $option is '$value', which";
+        $other = \method_exists($class, $value) ? new \ReflectionMethod($class, $value) : null;
+        if (!$other?->isPublic() || $method->isStatic() && !$other->isStatic()) {
+            $static = $method->isStatic() ? ' static' : '';
+            throw new InvalidOptionException("$name is no public$static method of $class");
         }
-        foreach (\array_slice((new \ReflectionMethod($class, $value))->getParameters(), $count) as $parameter) {
+        if ($other->getName() === $method->getName()) {
+            throw new InvalidOptionException("$name has that very lock, too, and would call itself again and again: "
+                . 'write the attribute above methods, and not above the class');
+        }
+        foreach (\array_slice($other->getParameters(), $method->getNumberOfParameters()) as $parameter) {
             $parameter->isOptional() || LockedCall::isTold($parameter, $told) || throw new InvalidOptionException(
-                "$name: $option is '$value', which requires \${$parameter->getName()}; allowed behind the parameters "
+                "$name requires \${$parameter->getName()}; allowed behind the parameters "
                 . "of the method: one of the type $told");
         }
     }

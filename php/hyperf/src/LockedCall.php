@@ -162,10 +162,11 @@ final class LockedCall
             $refused instanceof NoQuorumException => ['onNoQuorum', $spec->onNoQuorum],
             default => ['', null],
         };
-        if ($method !== null && !\is_callable([$this->instance, $method])) {
+        $of = $this->instance ?? \explode('::', $this->method)[0]; /* static methods have no object */
+        if ($method !== null && !\is_callable([$of, $method])) {
             throw new InvalidOptionException(
                 "$this->method: $option is '$method', which is no public method of the object");
         }
-        return $method === null ? null : [$this->instance, $method];
+        return $method === null ? null : [$of, $method];
     }
 }

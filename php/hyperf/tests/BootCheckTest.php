@@ -79,6 +79,10 @@ final class BootCheckTest extends TestCase
             'a fence of several' => ['fence', new LockSpec(['order', 'stock'], ['fence' => true], fence: 'id')],
             'an unknown parameter' => ['no parameter $oder', new LockSpec('order:#{oder}')],
             'onBusy' => ["onBusy is 'nothing', which is no public method", new LockSpec('x', onBusy: 'nothing')],
+            'onBusy of a static method' => ["onBusy is 'shut', which is no public static method",
+                new LockSpec('x', onBusy: 'shut'), 'open'],
+            'onBusy that is under the attribute of its class' => ["onBusy is 'Later', which has that very lock, too, "
+                . 'and would call itself', new LockSpec('x', onBusy: 'Later'), 'later'],
             'onNoQuorum' => ["onNoQuorum is 'secret', which is no", new LockSpec('x', onNoQuorum: 'secret')],
             'onBusy with one that it does not get' => ["onBusy is 'told', which requires \$why; allowed behind the "
                 . 'parameters of the method: one of the type Redlock\Exception\BusyException',

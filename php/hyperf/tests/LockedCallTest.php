@@ -341,6 +341,14 @@ final class LockedCallTest extends NodesTestCase
         $this->call([new LockSpec('order:#{id}', ['wait_ms' => 0])], static fn () => 'now');
     }
 
+    public function testBusyCallsOnBusyOfAStaticMethod(): void
+    {
+        $holder = $this->locks->lock('order:7');
+        $holder->acquire();
+        $call = new LockedCall($this->locks, StaticOrders::class . '::pay', ['id' => 7], [7], null, $this->fail(...));
+        $this->assertSame('later 7', $call->run([new LockSpec('order:#{id}', ['wait_ms' => 0], onBusy: 'later')]));
+    }
+
     public function testOnBusyAndOnNoQuorumAreToldWhatRefusedTheLock(): void
     {
         $instance = new class {
@@ -528,5 +536,13 @@ class NamedJob
 
     public function __construct(private readonly string $name)
     {
+    }
+}
+
+class StaticOrders
+{
+    public static function later(int $id): string
+    {
+        return "later $id";
     }
 }
