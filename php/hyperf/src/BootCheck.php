@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Hyperf\AsyncQueue\Annotation\AsyncQueueMessage;
+use Hyperf\Di\Annotation\AnnotationCollector;
+use Hyperf\Task\Annotation\Task;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
@@ -28,6 +31,12 @@ final class BootCheck
             $parameter->isPassedByReference() && throw new InvalidOptionException("$name takes "
                 . "\${$parameter->getName()} by reference, and Hyperf's AOP hands it a copy: what it writes would be "
                 . 'lost; return it, or lock inside of it');
+        }
+        foreach ($specs === [] ? [] : [Task::class, AsyncQueueMessage::class] as $other) {
+            $own = AnnotationCollector::getClassMethodAnnotation($class, $method->getName())[$other] ?? null;
+            ($own ?? AnnotationCollector::getClassAnnotation($class, $other)) === null
+                || throw new InvalidOptionException("$name has the attribute $other, too: the lock would be "
+                . 'held here, while another process calls the method anew; lock a method that it calls');
         }
         $parameters = \array_map(static fn (\ReflectionParameter $parameter): string => $parameter->getName(),
             $method->getParameters());

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Tests;
 
+use Hyperf\AsyncQueue\Annotation\AsyncQueueMessage;
+use Hyperf\Di\Annotation\AnnotationCollector;
+use Hyperf\Task\Annotation\Task;
 use PHPUnit\Framework\TestCase;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
@@ -13,6 +16,8 @@ use Redlock\Hyperf\CancelOnLoss;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
 use RedlockHyperf\Internal\Compatibility;
+
+require_once __DIR__ . '/hyperf.php';
 
 /** What stops the boot. No node is there, and none is asked. */
 final class BootCheckTest extends TestCase
@@ -112,6 +117,27 @@ final class BootCheckTest extends TestCase
         $this->expectException(InvalidOptionException::class);
         $this->expectExceptionMessage('Shop::proxiedLines is a generator');
         $this->check(new LockSpec('x'), 'proxiedLines');
+    }
+
+    /** @dataProvider elsewhere */
+    public function testAMethodThatAnotherProcessCallsAnewIsRefused(string $attribute, string $collect): void
+    {
+        Scanner::scan();
+        AnnotationCollector::{$collect}(...[Shop::class, ...($collect === 'collectMethod' ? ['pay'] : []), $attribute,
+            new \stdClass()]);
+        try {
+            $this->expectException(InvalidOptionException::class);
+            $this->expectExceptionMessage("Shop::pay has the attribute $attribute, too");
+            $this->check(new LockSpec('x'));
+        } finally {
+            Scanner::scan();
+        }
+    }
+
+    public static function elsewhere(): array
+    {
+        return ['a task' => [Task::class, 'collectMethod'], 'a message' => [AsyncQueueMessage::class, 'collectMethod'],
+            'of a class of tasks' => [Task::class, 'collectClass']];
     }
 
     public function testOnLostNeedsASwooleThatCanThrowIntoACoroutine(): void
