@@ -68,7 +68,7 @@ final class ProxiedBody
         return false;
     }
 
-    private static function parser(): Parser
+    public static function parser(): Parser
     {
         $factory = new ParserFactory();
         return \method_exists($factory, 'createForHostVersion') /* of php-parser 5, Hyperf 3.1 has 4 */

@@ -13,6 +13,7 @@ use Redlock\Hyperf\DocblockScan;
 use Redlock\Hyperf\Heirs;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\Reach;
+use Redlock\Hyperf\Unread;
 
 /** Stops the boot for what would lock nothing, or the wrong thing, later. */
 final class BootListener implements ListenerInterface
@@ -30,6 +31,7 @@ final class BootListener implements ListenerInterface
     {
         $paths = $this->config->get('annotations.scan.paths', []);
         DocblockScan::refuse($paths);
+        Unread::refuse($paths);
         $check = new BootCheck($this->locks);
         $methods = Attributes::methods();
         foreach ($methods as $method) {
