@@ -21,7 +21,9 @@ final class PoolNodes
         $urls = $prefixes = [];
         $isGiven = static fn ($node): bool => $node !== ''; /* what explode() makes of an empty variable */
         foreach (\array_filter((array) ($config['nodes'] ?? []), $isGiven) as $node) {
-            if (\is_string($node) && !\str_contains($node, '://')) {
+            \is_string($node) || throw new InvalidOptionException('a node in config/autoload/redlock.php is '
+                . \get_debug_type($node) . '; allowed: a URL (redis://host:port), or the name of a redis pool');
+            if (!\str_contains($node, '://')) {
                 [$urls[], $prefixes[$node]] = self::pool($node, $pools);
             } else {
                 $urls[] = $node;

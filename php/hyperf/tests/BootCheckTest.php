@@ -31,6 +31,7 @@ final class BootCheckTest extends TestCase
             'short' => ['nodes' => ['r1'], 'max_ttl_ms' => 20000],
             'wrong' => ['nodes' => ['r1'], 'waits' => 5],
             'away' => ['nodes' => ['nowhere']],
+            'parts' => ['nodes' => [['host' => 'redis-1.invalid', 'auth' => 'secret']]],
         ], ['r1' => ['host' => 'redis-1.invalid'], 'set' => ['host' => 'r', 'sentinel' => ['enable' => true]]]);
     }
 
@@ -102,6 +103,8 @@ final class BootCheckTest extends TestCase
             'options of the cluster' => ['no option "waits"', new LockSpec('x', cluster: 'wrong')],
             'a pool' => ['there is no redis pool "nope"', new LockSpec('x', pools: ['nope'])],
             'a pool of the cluster' => ['there is no redis pool "nowhere"', new LockSpec('x', cluster: 'away')],
+            'a node in parts' => ['a node in config/autoload/redlock.php is array; allowed: a URL',
+                new LockSpec('x', cluster: 'parts')],
             'a sentinel set' => ['"set" is a sentinel set', new LockSpec('x', pools: ['set'])],
             'a TTL of the old annotation' => ['ttl is "5"; allowed',
                 new LockSpec('x', ['ttl_ms' => 5], pools: ['r1'], translate: Compatibility::exception(...))],
