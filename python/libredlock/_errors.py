@@ -54,6 +54,10 @@ class RedlockError(Exception):
     votes: Mapping[str, Vote]
     """Every node's answer by the node's name; empty where no node was asked."""
 
+    def __init_subclass__(cls, status: Optional[Status] = None) -> None:
+        if status is not None:
+            cls.status = status
+
     def __init__(
         self, message: str = "", *, resource: Optional[Resources] = None, votes: Optional[Mapping[str, Vote]] = None
     ) -> None:
@@ -80,10 +84,9 @@ class Holder(NamedTuple):
         return f"{self.client_name or 'a client'} (pid {self.pid} on {self.host}) for {self.held:.1f} s"
 
 
-class Busy(RedlockError):
+class Busy(RedlockError, status=Status.BUSY):
     """Others hold the lock."""
 
-    status = Status.BUSY
     held_by: Optional[Holder] = None
     """Who holds it. None if that is not known: another library, or nodes that did not say it in time."""
 
@@ -103,86 +106,61 @@ class Busy(RedlockError):
         return left_s if left_s < float("inf") else None
 
 
-class NoQuorum(RedlockError):
+class NoQuorum(RedlockError, status=Status.NO_QUORUM):
     """Too few nodes answered in time."""
 
-    status = Status.NO_QUORUM
 
-
-class TimedOut(RedlockError, TimeoutError):
+class TimedOut(RedlockError, TimeoutError, status=Status.TIMED_OUT):
     """The wait ended before the nodes gave any verdict."""
 
-    status = Status.TIMED_OUT
 
-
-class Cancelled(RedlockError):
+class Cancelled(RedlockError, status=Status.CANCELLED):
     """The client was closed while the operation waited."""
 
-    status = Status.CANCELLED
 
-
-class Lost(RedlockError):
+class Lost(RedlockError, status=Status.LOST):
     """It was held once and is not any more: whatever was done since may have met another holder."""
 
-    status = Status.LOST
     reason: str = ""
     """"expired", "gone" (the token was, on too many nodes), "restarted" (too many nodes), "refused" (too many nodes
     became ineligible to vote), "limit" (of max_hold), "clock" (stepped forward on too many nodes), "closed" (the client
     was, or the event loop has ended, and it was released); "" if it is not known."""
 
 
-class NotHeld(RedlockError, RuntimeError):
+class NotHeld(RedlockError, RuntimeError, status=Status.NOT_HELD):
     """The lock was never taken, or was released already."""
 
-    status = Status.NOT_HELD
 
-
-class Limit(RedlockError):
+class Limit(RedlockError, status=Status.LIMIT):
     """max_extensions or max_hold is used up; the lock stays held for what remains."""
 
-    status = Status.LIMIT
 
-
-class Forked(RedlockError):
+class Forked(RedlockError, status=Status.FORKED):
     """The lock belongs to the parent process."""
 
-    status = Status.FORKED
 
-
-class InFlight(RedlockError, RuntimeError):
+class InFlight(RedlockError, RuntimeError, status=Status.IN_FLIGHT):
     """An operation of this lock is in flight already."""
 
-    status = Status.IN_FLIGHT
 
-
-class InvalidOption(RedlockError, ValueError):
+class InvalidOption(RedlockError, ValueError, status=Status.INVALID):
     """An argument, an option or the state of a handle that is not allowed; the message names it."""
 
-    status = Status.INVALID
 
-
-class Closed(RedlockError, ValueError):
+class Closed(RedlockError, ValueError, status=Status.INVALID):
     """The client was closed before the call."""
 
-    status = Status.INVALID
 
-
-class RefusedConfig(RedlockError):
+class RefusedConfig(RedlockError, status=Status.REFUSED_CONFIG):
     """Too many nodes are ineligible to vote: credentials, replica, cluster mode, eviction, one server twice."""
 
-    status = Status.REFUSED_CONFIG
 
-
-class NoMemory(RedlockError, MemoryError):
+class NoMemory(RedlockError, MemoryError, status=Status.NO_MEMORY):
     """An allocation failed; nothing was changed."""
 
-    status = Status.NO_MEMORY
 
-
-class Internal(RedlockError):
+class Internal(RedlockError, status=Status.INTERNAL):
     """The system refused something (descriptors, threads); the message says what."""
-
-    status = Status.INTERNAL
 
 
 _BY_STATUS = {kind.status: kind for kind in RedlockError.__subclasses__() if kind is not Closed}
