@@ -43,35 +43,9 @@ from ._thread_lock import Hold, Lock, RLock
 __version__ = _string(_lib.redlock_version())
 
 __all__ = [
-    "Busy",
-    "Cancelled",
-    "Client",
-    "Closed",
-    "Election",
-    "Forked",
-    "Hold",
-    "Holder",
-    "InFlight",
-    "Internal",
-    "InvalidOption",
-    "Limit",
-    "Listed",
-    "Listing",
-    "Lock",
-    "Lost",
-    "NoMemory",
-    "NoQuorum",
-    "NotHeld",
-    "RLock",
-    "RedlockError",
-    "RefusedConfig",
-    "Report",
-    "Status",
-    "Template",
-    "Term",
-    "TimedOut",
-    "Vote",
-    "Waiter",
+    "Busy", "Cancelled", "Client", "Closed", "Election", "Forked", "Hold", "Holder", "InFlight", "Internal",
+    "InvalidOption", "Limit", "Listed", "Listing", "Lock", "Lost", "NoMemory", "NoQuorum", "NotHeld", "RLock",
+    "RedlockError", "RefusedConfig", "Report", "Status", "Template", "Term", "TimedOut", "Vote", "Waiter",
 ]
 
 

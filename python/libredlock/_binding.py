@@ -151,15 +151,9 @@ def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *a
 def settle(future: asyncio.Future[Any], result: object) -> None:
     """Gives a future its result, from any thread."""
     loop = future.get_loop()
-    if loop is running_loop():
-        if not future.done():
-            future.set_result(result)
-    else:
-        call_in(loop, _settle_here, future, result)
-
-
-def _settle_here(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done():
+    if loop is not running_loop():
+        call_in(loop, settle, future, result)
+    elif not future.done():
         future.set_result(result)
 
 

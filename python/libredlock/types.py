@@ -220,8 +220,6 @@ class Decorator(Protocol):
     @overload
     def __call__(self, function: Function) -> Function: ...
 
-    def __call__(self, function: Any) -> Any: ...
-
 
 class DecoratorOr(Protocol[Other]):
     """The same with on_busy: the function may return that instead, and a generator yields nothing."""
@@ -237,8 +235,6 @@ class DecoratorOr(Protocol[Other]):
     @overload
     def __call__(self, function: Callable[P, R]) -> Callable[P, Union[R, Other]]: ...
 
-    def __call__(self, function: Any) -> Any: ...
-
 
 class DecoratorWithHold(Protocol):
     """The same with hold: who calls the function does not give that argument, so none is checked."""
@@ -250,8 +246,6 @@ class DecoratorWithHold(Protocol):
 
     @overload
     def __call__(self, function: Callable[..., R]) -> Callable[..., Union[R, Any]]: ...
-
-    def __call__(self, function: Any) -> Any: ...
 
 
 class AsyncDecorator(Protocol):
@@ -271,8 +265,6 @@ class AsyncDecoratorOr(Protocol[Other]):
         self, function: Callable[P, Coroutine[Any, Any, R]]
     ) -> Callable[P, Coroutine[Any, Any, Union[R, Other]]]: ...
 
-    def __call__(self, function: Any) -> Any: ...
-
 
 class AsyncDecoratorWithHold(Protocol):
     """The same with hold: who calls the function does not give that argument, so none is checked."""
@@ -284,5 +276,3 @@ class AsyncDecoratorWithHold(Protocol):
 
     @overload
     def __call__(self, function: Callable[..., AsyncIterator[R]]) -> Callable[..., AsyncIterator[R]]: ...
-
-    def __call__(self, function: Any) -> Any: ...
