@@ -38,6 +38,9 @@ class TermBase(HoldBase):
 
     _ends = Lost, NotHeld
 
+    def _begin_to_renew(self) -> bool:
+        return False  # it has begun already, and is renewed
+
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} {self.fence} of {super().__repr__()}>"
 

@@ -33,22 +33,96 @@ PAUSE_S = 0.0005  # before it is asked again whether another act has ended; then
 NULL = ffi.NULL
 
 
-class HoldBase(HoldSurface):
+class Facts(HoldSurface):
+    """What a hold says of itself, and a lock of the caller's hold. A caller without one is told False, None and 0.0 by
+    `lost`, `loss`, `remaining` and owned(); the rest raises NotHeld. All of it is local, without I/O."""
+
+    __slots__ = ()
+
+    _resource: Union[Resource, tuple[Resource, ...]]
+
+    def _mine(self) -> HoldBase:
+        """That hold; NotHeld without."""
+        raise NotImplementedError
+
+    def _mine_if_any(self) -> Optional[HoldBase]:
+        raise NotImplementedError
+
+    @property
+    def resource(self) -> Resources:
+        """What is locked, as it was given; a tuple if it is several."""
+        return self._resource
+
+    @property
+    def token(self) -> str:
+        """The random value of the lock on the nodes, 40 hexadecimal digits."""
+        hold = self._mine()
+        return text(hold._token_of, hold._handle)
+
+    @property
+    def fence(self) -> Optional[int]:
+        """The fencing number, with the option fence: larger than that of every holder before. A store that rejects
+        smaller numbers than it has seen rejects a holder whose lease is over. None without."""
+        hold = self._mine()
+        return int(hold._fence_of(hold._handle)) or None
+
+    @property
+    def slot(self) -> Optional[int]:
+        """Which of the permits it is, from 0, with the option permits: at most one holder has it at a time. None
+        without."""
+        hold = self._mine()
+        slot = int(hold._slot_of(hold._handle))
+        return slot if slot >= 0 else None
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts the acquisition or the last extend() has made. Local, no I/O."""
+        hold = self._mine()
+        return int(hold._attempts_of(hold._handle))
+
+    @property
+    def votes(self) -> dict[str, Vote]:
+        """What every node answered to the last operation, by the node's name. Local, no I/O."""
+        return self._mine()._votes()
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
+        hold = self._mine_if_any()
+        return float(hold._validity_ms_of(hold._handle) / 1000) if hold is not None and hold._is_owned() else 0.0
+
+    @property
+    def lost(self) -> bool:
+        """True from the moment from which somebody else may hold the lock, though it was not released: its lease has
+        ended, the client was closed, the event loop has ended, or this is a child of the process that holds it. Local,
+        no I/O."""
+        hold = self._mine_if_any()
+        return hold is not None and hold._is_lost()
+
+    @property
+    def loss(self) -> Optional[str]:
+        """Why it was lost, as Lost.reason; None if it was not."""
+        hold = self._mine_if_any()
+        return hold._reason() if hold is not None and hold._is_lost() else None
+
+    def owned(self) -> bool:
+        """True while the lease runs: no other client can hold the lock now. Local, no I/O."""
+        hold = self._mine_if_any()
+        return hold is not None and hold._is_owned()
+
+    def check(self) -> None:
+        """Returns if the lock is held now; raises Lost, Forked or NotHeld if not. Local, no I/O."""
+        hold = self._mine()
+        if not hold._is_owned():
+            raise hold._gone()
+
+
+class HoldBase(Facts):
     """One native handle, which no other hold ever gets. It refers to no Lock."""
 
     __slots__ = (
-        "_client",
-        "_resource",
-        "_handle",
-        "_renew",
-        "_on_lost",
-        "_context",
-        "_owner",
-        "_frames",
-        "_count",
-        "_has_ended",
-        "_loss",
-        "__weakref__",
+        "_client", "_resource", "_handle", "_renew", "_on_lost", "_context", "_owner", "_frames", "_count",
+        "_has_ended", "_loss", "__weakref__",
     )
 
     _tag: int = 0
@@ -75,7 +149,7 @@ class HoldBase(HoldSurface):
     def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
         """Called by locks."""
         self._handle: Any = NULL
-        self._resource: Union[Resource, tuple[Resource, ...]] = resource
+        self._resource = resource
         self._renew = renew  # what the options say; None: blocks renew
         self._on_lost: Optional[Callable[[Any], object]] = on_lost
         self._owner: Callable[[], Any] = nobody  # a weak reference to a thread, a greenlet or a task
@@ -85,69 +159,25 @@ class HoldBase(HoldSurface):
         self._loss = ""  # the reason, once the loss is known here; the core knows it before
         self._client: Any = client  # last: what has a client is made
 
-    @property
-    def resource(self) -> Resources:
-        """What is locked, as it was given; a tuple if it is several."""
-        return self._resource
+    def _mine(self, owner: Any = None) -> HoldBase:
+        return self
 
-    @property
-    def token(self) -> str:
-        """The random value of the lock on the nodes, 40 hexadecimal digits."""
-        return text(self._token_of, self._handle)
-
-    @property
-    def fence(self) -> Optional[int]:
-        """The fencing number, with the option fence: larger than that of every holder before. A store that rejects
-        smaller numbers than it has seen rejects a holder whose lease is over. None without."""
-        return int(self._fence_of(self._handle)) or None
-
-    @property
-    def slot(self) -> Optional[int]:
-        """Which of the permits it is, from 0, with the option permits: at most one holder has it at a time. None
-        without."""
-        slot = int(self._slot_of(self._handle))
-        return slot if slot >= 0 else None
-
-    @property
-    def attempts(self) -> int:
-        """How many attempts the acquisition or the last extend() has made. Local, no I/O."""
-        return int(self._attempts_of(self._handle))
-
-    @property
-    def remaining(self) -> float:
-        """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
-        return float(self._validity_ms_of(self._handle) / 1000) if self.owned() else 0.0
-
-    @property
-    def lost(self) -> bool:
-        """True from the moment from which somebody else may hold the lock, though it was not released: its lease has
-        ended, the client was closed, the event loop has ended, or this is a child of the process that holds it. Local,
-        no I/O."""
-        state = self._state()  # before, as a release in another thread sets the mark first
-        return bool(self._loss) or (not self._has_ended and state not in (HELD, ADOPTED))
-
-    @property
-    def loss(self) -> Optional[str]:
-        """Why it was lost, as Lost.reason; None if it was not."""
-        return self._reason() if self.lost else None
-
-    @property
-    def votes(self) -> dict[str, Vote]:
-        """What every node answered to the last operation, by the node's name. Local, no I/O."""
-        return votes(self._handle, list(self._client._nodes))
-
-    def owned(self) -> bool:
-        """True while the lease runs: no other client can hold the lock now. Local, no I/O."""
-        return not self._has_ended and self._state() == HELD
+    def _mine_if_any(self) -> Optional[HoldBase]:
+        return self
 
     def locked(self) -> bool:
         """True until the release, also if the lease has ended; owned() says whether it runs. Local, no I/O."""
         return not self._has_ended and self._state() in (HELD, ADOPTED, LOST)
 
-    def check(self) -> None:
-        """Returns if the lock is held now; raises Lost, Forked or NotHeld if not. Local, no I/O."""
-        if self._has_ended or self._state() != HELD:
-            raise self._gone()
+    def _is_owned(self) -> bool:
+        return not self._has_ended and self._state() == HELD
+
+    def _is_lost(self) -> bool:
+        state = self._state()  # before, as a release in another thread sets the mark first
+        return bool(self._loss) or (not self._has_ended and state not in (HELD, ADOPTED))
+
+    def _votes(self) -> dict[str, Vote]:
+        return votes(self._handle, list(self._client._nodes))
 
     def _state(self) -> int:
         """FREE of what was taken away: by the end of the client or of the event loop."""
@@ -172,12 +202,12 @@ class HoldBase(HoldSurface):
             return self._error(lib.REDLOCK_FORKED, f"the lock on {name!r} belongs to the parent process")
         if state == ADOPTED and not self._has_ended:
             return NotHeld(f"the token for {name!r} is not confirmed yet: extend() confirms it", resource=name)
-        if self.lost:
+        if self._is_lost():
             return self._lost()
         return NotHeld(f"the lock on {name!r} is not held: this hold of it has ended", resource=name)
 
     def _lost(self) -> Lost:
-        reason, answers = self._reason(), self.votes
+        reason, answers = self._reason(), self._votes()
         if reason == "closed":
             this_process.stay_if_leaving()
         said = f"the lock on {self._resource!r} was lost{_LOSS_WORDS.get(reason, '')}"
@@ -197,7 +227,7 @@ class HoldBase(HoldSurface):
         if status == lib.REDLOCK_LOST:
             return self._lost()
         words = message or spelled(text(self._parts_of, self._handle))
-        failure = error(status, words, self._resource, self.votes)
+        failure = error(status, words, self._resource, self._votes())
         if isinstance(failure, Busy):
             failure.held_by = self._held_by_of(self._handle)
         return failure
@@ -236,7 +266,7 @@ class HoldBase(HoldSurface):
             hint = seconds_hint(ttl, self._max_ttl_s())
             raise InvalidOption(f"{act}({ttl!r}): {self._why_invalid()}{hint}", resource=self._resource)
         if status != OK:
-            raise self._gone() if self.lost else self._error(status)
+            raise self._gone() if self._is_lost() else self._error(status)
         return self.remaining
 
     def _share(self) -> int:
@@ -248,6 +278,7 @@ class HoldBase(HoldSurface):
 
     def _begin_to_renew(self) -> bool:
         """For a block, unless it was said otherwise. Whether it is an extension that begins it."""
+        self._check_act("extend")
         if self._renew is not None or self._state() not in (HELD, ADOPTED):
             return bool(self._state() == ADOPTED)
         self._set_of(self._handle, b"renew", b"true")
@@ -274,7 +305,7 @@ class HoldBase(HoldSurface):
             self._tell_if_lost()
         if self._count > 1:
             self._count -= 1
-            if self.lost:
+            if self._is_lost():
                 raise self._lost()
             return False
         state = self._state()  # before, as another thread's release sets the mark first
@@ -367,7 +398,7 @@ class HoldBase(HoldSurface):
 
     def _tell_if_lost(self) -> None:
         """Calls on_lost: whoever takes it off the watch does."""
-        if not self.lost or self._state() == FORKED:
+        if not self._is_lost() or self._state() == FORKED:
             return
         on_lost = self._on_lost
         if self._client._watched.pop(self._tag or id(self), None) is None or on_lost is None:
@@ -399,7 +430,7 @@ class HoldBase(HoldSurface):
 
     def __repr__(self) -> str:
         state = "not held any more" if self._has_ended else _STATES.get(self._state(), "lost")
-        left = f", {self.remaining:.3f} s left" if self.owned() else ""
+        left = f", {self.remaining:.3f} s left" if self._is_owned() else ""
         return f"<{type(self).__module__}.{type(self).__qualname__} {self._resource!r} {state}{left}>"
 
     def __reduce__(self) -> NoReturn:

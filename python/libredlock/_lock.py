@@ -8,7 +8,7 @@ from weakref import ref
 
 from ._core import ffi, lib
 from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError, Vote
-from ._hold import ADOPTED, FORKED, HELD, LOST, HoldBase
+from ._hold import ADOPTED, FORKED, HELD, LOST, Facts, HoldBase
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
 from ._process import generation, this_process
 from ._surface import LockSurface
@@ -51,23 +51,13 @@ def _names(resources: Any) -> list[bytes]:
         raise _unusable(resources, failure) from None
 
 
-class LockBase(LockSurface):
+class LockBase(LockSurface, Facts):
     """It has no native handle. A signal handler may raise between any two steps, so every change of the table is a
     single call of the list, which others see done or not done; there is no mutex that could stay taken."""
 
     __slots__ = (
-        "_client",
-        "_resource",
-        "_name",
-        "_more",
-        "_settings",
-        "_renew",
-        "_admits_several",
-        "_on_lost",
-        "_holds",
-        "_refused",
-        "_given",  # to a re-entrant lock: its options
-        "__weakref__",
+        "_client", "_resource", "_name", "_more", "_settings", "_renew", "_admits_several", "_on_lost",
+        "_cancel_on_lost", "_holds", "_refused", "_given", "__weakref__",
     )
 
     _keywords = LOCK_KEYWORDS | {"on_lost"}
@@ -76,19 +66,13 @@ class LockBase(LockSurface):
     _is_reentrant = False
 
     def __init__(
-        self,
-        client: Any,
-        resource: Resources,
-        options: Mapping[str, Any],
-        function: str,
-        on_lost: Optional[Callable[[Any], object]],
+        self, client: Any, resource: Resources, options: Mapping[str, Any], function: str,
+        on_lost: Optional[Callable[[Any], object]], cancel_on_lost: bool = False,
     ) -> None:
         """Called by the methods of Client."""
         self._client = client
-        self._resource: Union[Resource, tuple[Resource, ...]] = (
-            tuple(resource) if isinstance(resource, list) else resource
-        )
-        self._on_lost = on_lost
+        self._resource = tuple(resource) if isinstance(resource, list) else resource
+        self._on_lost, self._cancel_on_lost = on_lost, cancel_on_lost
         self._holds: list[HoldBase] = []
         self._refused: Any = None
         self._more: Sequence[bytes] = ()
@@ -109,6 +93,8 @@ class LockBase(LockSurface):
         self._settings, self._renew, self._admits_several = known
         if on_lost is not None:
             self._check_on_lost(on_lost)
+        if not isinstance(cancel_on_lost, bool):
+            raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
 
     def _check_on_lost(self, on_lost: Any) -> None:
         if not callable(on_lost):
@@ -275,6 +261,9 @@ class LockBase(LockSurface):
             raise self._not_mine()
         return hold
 
+    def _mine_if_any(self) -> Optional[HoldBase]:
+        return self._own(self._client._current())
+
     def _not_mine(self) -> NotHeld:
         name = self._resource
         for hold in self._holds[:]:
@@ -338,55 +327,7 @@ class LockBase(LockSurface):
         left._frames.pop()
         return left
 
-    # ---- facts of the caller's hold ---------------------------------------------------------------------------------
-
-    @property
-    def resource(self) -> Resources:
-        """What is locked, as it was given; a tuple if it is several."""
-        return self._resource
-
-    @property
-    def token(self) -> str:
-        """That of the caller's hold; NotHeld without."""
-        return self._mine().token
-
-    @property
-    def fence(self) -> Optional[int]:
-        """That of the caller's hold; NotHeld without."""
-        return self._mine().fence
-
-    @property
-    def slot(self) -> Optional[int]:
-        """That of the caller's hold; NotHeld without."""
-        return self._mine().slot
-
-    @property
-    def attempts(self) -> int:
-        """Those of the caller's hold; NotHeld without."""
-        return self._mine().attempts
-
-    @property
-    def votes(self) -> dict[str, Vote]:
-        """Those of the caller's hold; NotHeld without."""
-        return self._mine().votes
-
-    @property
-    def remaining(self) -> float:
-        """Seconds that the caller's hold lasts without an extension; 0.0 without one. Local, no I/O."""
-        hold = self._own(self._client._current())
-        return hold.remaining if hold is not None else 0.0
-
-    @property
-    def lost(self) -> bool:
-        """Whether the caller's hold was lost; False without one. Local, no I/O."""
-        hold = self._own(self._client._current())
-        return hold is not None and bool(hold.lost)
-
-    @property
-    def loss(self) -> Optional[str]:
-        """Why the caller's hold was lost, as Lost.reason; None if it was not."""
-        hold = self._own(self._client._current())
-        return hold.loss if hold is not None else None
+    # ---- facts --------------------------------------------------------------------------------------------------
 
     @property
     def refused(self) -> Optional[Busy]:
@@ -394,19 +335,10 @@ class LockBase(LockSurface):
         hold = self._refused
         return None if hold is None else self._busy(hold)  # type: ignore[return-value]
 
-    def owned(self) -> bool:
-        """True while the lease of the caller's hold runs: nobody else can hold the lock now. Local, no I/O."""
-        hold = self._own(self._client._current())
-        return hold is not None and bool(hold.owned())
-
     def locked(self) -> bool:
         """True while anybody holds the lock by this object, from acquire() to release(), also if the lease has ended.
         Client.status(resource).held asks the nodes whether anybody holds it at all. Local, no I/O."""
         return any(hold.locked() for hold in self._holds[:])
-
-    def check(self) -> None:
-        """Returns if the caller holds the lock now; raises Lost, Forked or NotHeld if not. Local, no I/O."""
-        self._mine().check()
 
     def detach(self) -> str:
         hold = self._mine()

@@ -20,11 +20,6 @@ class Term(TermBase, Hold):
 
     __slots__ = ()
 
-    async def __aenter__(self) -> Term:
-        """The term itself, which has begun already."""
-        self._enter_body()
-        return self
-
 
 class Seat(SeatBase, Lock):
     """The lock of an election."""

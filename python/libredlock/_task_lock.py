@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Mapping, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Optional, TypeVar, Union
 from weakref import ref
 
 from ._base import Report
@@ -15,7 +15,7 @@ from ._errors import RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._options import BY_OPTION, ttl_ms, wait_ms
-from .types import Resources, Seconds
+from .types import Seconds
 
 if TYPE_CHECKING:
     from types import CoroutineType
@@ -112,7 +112,6 @@ class Hold(HoldBase):
 
     async def __aenter__(self: AnyHold) -> AnyHold:
         """The hold itself, renewed until the end of the block; an adopted one is extended first."""
-        self._check_act("extend")
         if self._begin_to_renew():
             await self.extend()
             self._renew = self._renew is not False
@@ -217,7 +216,7 @@ class Lock(LockBase):
     one of the task that calls them. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
     """
 
-    __slots__ = ("_cancel_on_lost",)
+    __slots__ = ()
 
     if TYPE_CHECKING:
         _client: Client
@@ -225,21 +224,6 @@ class Lock(LockBase):
     _keywords = LockBase._keywords | {"cancel_on_lost"}
     _hold_type: Any = Hold
     _sharer = "task"
-
-    def __init__(
-        self,
-        client: Any,
-        resource: Resources,
-        options: Mapping[str, Any],
-        function: str,
-        on_lost: Optional[Callable[[Hold], object]],
-        cancel_on_lost: bool = False,
-    ) -> None:
-        """Called by the methods of Client."""
-        super().__init__(client, resource, options, function, on_lost)
-        if not isinstance(cancel_on_lost, bool):
-            raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
-        self._cancel_on_lost = cancel_on_lost
 
     @awaited
     def acquire(

@@ -27,11 +27,6 @@ class Term(TermBase, Hold):
 
     __slots__ = ()
 
-    def __enter__(self) -> Term:
-        """The term itself, which has begun already."""
-        self._enter_body()
-        return self
-
 
 class Seat(SeatBase, Lock):
     """The lock of an election."""

@@ -85,7 +85,6 @@ class Hold(HoldBase):
 
     def __enter__(self: AnyHold) -> AnyHold:
         """The hold itself, renewed until the end of the block; an adopted one is extended first."""
-        self._check_act("extend")
         if self._begin_to_renew():
             self.extend()
             self._renew = self._renew is not False

@@ -57,8 +57,7 @@ class InMemory(HoldBase):
     _held_by_of = staticmethod(lambda handle: handle.held_by())
     _who_of = staticmethod(lambda handle, limit_ms: None)
 
-    @property
-    def votes(self) -> Dict[str, Vote]:
+    def _votes(self) -> Dict[str, Vote]:
         """What the memory would answer."""
         votes: Dict[str, Vote] = self._handle.votes()
         return votes
