@@ -9,6 +9,7 @@ does inside of its outermost section sends nothing and has no span. The metrics 
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from contextlib import contextmanager
@@ -21,7 +22,6 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 from . import __version__, _client, aio
 from ._errors import Lost, RedlockError, Status
 from ._hold import HoldBase
-from ._lock import LockBase
 from ._native import text
 from ._observed import Observed, observed_by
 from ._options import BY_OPTION
@@ -196,7 +196,7 @@ class Traced(HoldBase):
             yield came_to
 
     @contextmanager
-    def _extend_span(self, ttl: Optional[Seconds]) -> Iterator[None]:
+    def _extend_span(self, ttl: Optional[Seconds] = None) -> Iterator[None]:
         with self._span("redlock.extend", {} if ttl is not None else self._ttl_ms()) as span:
             yield
             left_ms = int(self.remaining * 1000)
@@ -241,61 +241,38 @@ class Traced(HoldBase):
         super()._tell_if_lost()
 
 
-class Acts(Traced):
-    """The acts of a traced hold."""
+def _within(span: Any, act: Any, is_async: bool) -> Any:
+    """An act within a span, which may have to be told what it came to."""
 
-    def extend(self, ttl: Optional[Seconds] = None) -> Any:
-        with self._extend_span(ttl):
-            return super().extend(ttl)
+    @functools.wraps(act)
+    def blocking(*arguments: Any, **keywords: Any) -> Any:
+        with span(*arguments, **keywords) as came_to:
+            result = act(*arguments, **keywords)
+            return result if came_to is None else came_to(result)
 
-    def release(self) -> Any:
-        with self._release_span():
-            super().release()
+    @functools.wraps(act)
+    async def awaited(*arguments: Any, **keywords: Any) -> Any:
+        with span(*arguments, **keywords) as came_to:
+            result = await act(*arguments, **keywords)
+            return result if came_to is None else came_to(result)
 
-    def _leave(self, failure: Optional[BaseException]) -> Any:
-        with self._leaving(failure):
-            return super()._leave(failure)  # type: ignore[misc]
-
-
-class AsyncActs(Traced):
-    """The same in asyncio."""
-
-    async def extend(self, ttl: Optional[Seconds] = None) -> Any:
-        with self._extend_span(ttl):
-            return await super().extend(ttl)
-
-    async def release(self) -> Any:
-        with self._release_span():
-            await super().release()
-
-    async def _leave(self, failure: Optional[BaseException]) -> Any:
-        with self._leaving(failure):
-            return await super()._leave(failure)  # type: ignore[misc]
+    return awaited if is_async else blocking
 
 
-class Acquires(LockBase):
-    """A lock whose holds are traced."""
-
-    def _acquire(self, hold: Any, *arguments: Any) -> int:
-        with hold._acquire_span(arguments[0]) as came_to:
-            return int(came_to(super()._acquire(hold, *arguments)))  # type: ignore[misc]
-
-
-class AsyncAcquires(LockBase):
-    """The same in asyncio."""
-
-    async def _acquire(self, hold: Any, *arguments: Any) -> int:
-        with hold._acquire_span(arguments[0]) as came_to:
-            return int(came_to(await super()._acquire(hold, *arguments)))  # type: ignore[misc]
+def _of_acquire(lock: Any, hold: Any, limit_ms: int, *_: Any) -> Any:
+    return hold._acquire_span(limit_ms)
 
 
 def _traced(kind: Any, tracer: trace.Tracer, shared: dict[str, str]) -> Any:
     """A kind of locks, made of one that has no spans."""
-    acts, acquires = (AsyncActs, AsyncAcquires) if issubclass(kind, aio.Lock) else (Acts, Acquires)
-    hold = kind._hold_type
+    hold, is_async = kind._hold_type, issubclass(kind, aio.Lock)
+    acts = {name: _within(span, getattr(hold, name), is_async) for name, span in _SPANS.items()}
     about = {"__module__": hold.__module__, "_tracer": tracer, "_shared": shared}
-    made = type(hold.__name__, (acts, hold), about)
-    return type(kind.__name__, (acquires, kind), {"__module__": kind.__module__, "_hold_type": made})
+    made = type(hold.__name__, (Traced, hold), {**about, **acts})
+    acquire = _within(_of_acquire, kind._acquire, is_async)
+    about = {"__module__": kind.__module__, "_hold_type": made, "_acquire": acquire}
+    return type(kind.__name__, (kind,), about)
 
 
+_SPANS = {"extend": Traced._extend_span, "release": Traced._release_span, "_leave": Traced._leaving}
 _KINDS = ("_lock_type", "_rlock_type", "_seat_type")
