@@ -14,6 +14,7 @@ from weakref import ref
 
 from ._core import ffi, lib
 from ._errors import error
+from ._hold import PENDING
 from ._lock import WARN_AFTER_MS, warn_of_itself
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PENDING = lib.REDLOCK_PENDING
 _advance = lib.redlock_client_advance
 _next = lib.redlock_client_next
 _status = lib.redlock_lock_status

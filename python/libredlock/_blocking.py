@@ -8,6 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ._core import lib
+from ._hold import PENDING
 from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, warn_of_itself
 from ._native import held_by
 from ._process import this_process
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 # Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer.
 SLICE_MS = 25
 
-PENDING = lib.REDLOCK_PENDING
 CANCELLED = lib.REDLOCK_CANCELLED
 INVALID = lib.REDLOCK_INVALID
 _run = lib.run_operation

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 from weakref import ref
 
 from ._core import ffi, lib
+from ._hold import AT_ONCE, OK, PENDING, RELEASE
 
 if TYPE_CHECKING:
     from ._client import Client
 
-AT_ONCE = lib.REDLOCK_AT_ONCE
-OK = lib.REDLOCK_OK
-PENDING = lib.REDLOCK_PENDING
-RELEASE = lib.REDLOCK_RELEASE
 LOOK_AGAIN_S = 1.0
 
 

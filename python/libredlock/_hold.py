@@ -144,7 +144,6 @@ class HoldBase(Facts):
     _start_of = lib.redlock_lock_start
     _adopt_of = lib.redlock_lock_adopt_bytes
     _held_by_of: Any = staticmethod(held_by)
-    _who_of: Any = lib.redlock_lock_who
 
     def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
         """Called by locks."""
@@ -219,7 +218,10 @@ class HoldBase(Facts):
 
     def _error(self, status: int, message: str = "") -> RedlockError:
         if status == lib.REDLOCK_INVALID and not message:
-            return self._invalid()
+            if not self._client.closed:
+                return InvalidOption(self._why_invalid(), resource=self._resource)
+            this_process.stay_if_leaving()
+            return Closed("the client is closed", resource=self._resource)
         if status == lib.REDLOCK_CANCELLED:
             this_process.stay_if_leaving()
             if self._client.closed:
@@ -231,12 +233,6 @@ class HoldBase(Facts):
         if isinstance(failure, Busy):
             failure.held_by = self._held_by_of(self._handle)
         return failure
-
-    def _invalid(self) -> RedlockError:
-        if self._client.closed:
-            this_process.stay_if_leaving()
-            return Closed("the client is closed", resource=self._resource)
-        return InvalidOption(self._why_invalid(), resource=self._resource)
 
     def _why_invalid(self) -> str:
         return contradiction(text(self._parts_of, self._handle))

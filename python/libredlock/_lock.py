@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Mapping, NoReturn, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, NoReturn, Optional, Sequence
 from weakref import ref
 
 from ._core import ffi, lib
-from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError, Vote
+from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError
 from ._hold import ADOPTED, FORKED, HELD, LOST, Facts, HoldBase
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
 from ._process import generation, this_process
 from ._surface import LockSurface
-from .types import Resource, Resources
+from .types import Resources
 
 OPTIONS_KEPT = 1000
 LOST_KEPT = 1000
@@ -35,20 +35,18 @@ now_ms = lib.redlock_now_ms
 _RENEW = b"renew\0true\0"
 
 
-def _unusable(resource: Resources, failure: Exception) -> Exception:
-    if isinstance(failure, UnicodeEncodeError):
-        return InvalidOption(f"resource={resource!r}: not encodable as UTF-8 ({failure.reason})")
-    return TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB, or a list or tuple of them")
-
-
-def _names(resources: Any) -> list[bytes]:
-    """Of a list or tuple; InvalidOption or TypeError for what is in it."""
-    if not resources:
-        raise InvalidOption(f"resource={resources!r}: takes 1 to 100 resources")
+def _names(resource: Any) -> list[bytes]:
+    """Of several resources; InvalidOption or TypeError for what cannot be locked."""
+    names = resource if isinstance(resource, (list, tuple)) else [resource]
+    if not names:
+        raise InvalidOption(f"resource={resource!r}: takes 1 to 100 resources")
     try:
-        return [one if isinstance(one, bytes) else one.encode() for one in resources]
-    except (AttributeError, UnicodeEncodeError) as failure:
-        raise _unusable(resources, failure) from None
+        return [one if isinstance(one, bytes) else one.encode() for one in names]
+    except UnicodeEncodeError as failure:
+        raise InvalidOption(f"resource={resource!r}: not encodable as UTF-8 ({failure.reason})") from None
+    except AttributeError:
+        words = "takes str or bytes, 1 byte to 512 MB, or a list or tuple of them"
+        raise TypeError(f"resource={resource!r}: {words}") from None
 
 
 class LockBase(LockSurface, Facts):
@@ -78,9 +76,7 @@ class LockBase(LockSurface, Facts):
         self._more: Sequence[bytes] = ()
         try:
             self._name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
-        except (AttributeError, UnicodeEncodeError) as failure:
-            if not isinstance(resource, (list, tuple)):
-                raise _unusable(resource, failure) from None
+        except (AttributeError, UnicodeEncodeError):
             self._name, *self._more = _names(resource)
         # locks are made with the same few options over and over: the client remembers those that it has checked
         key = (*options.items(), *map(type, options.values()))

@@ -212,9 +212,7 @@ class Lock(LockBase):
 
     def _refusal(self, hold: Any, status: int) -> RedlockError:
         """Why a block is not entered."""
-        if status == BUSY and self._client._greenlets is None:
-            hold._who_of(hold._handle, HOLDER_LIMIT_MS)
-        elif status == BUSY and self._client._is_open:
+        if status == BUSY and self._client._is_open:
             self._client._drive(self._client, hold._handle, WHO, HOLDER_LIMIT_MS)
         return self._busy(hold) if status == BUSY else hold._error(status)
 

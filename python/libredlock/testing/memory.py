@@ -55,7 +55,6 @@ class InMemory(HoldBase):
     _cancel_of = staticmethod(lambda handle: handle.cancel())
     _start_of = staticmethod(lambda handle, operation, argument: handle.start(operation, argument))
     _held_by_of = staticmethod(lambda handle: handle.held_by())
-    _who_of = staticmethod(lambda handle, limit_ms: None)
 
     def _votes(self) -> Dict[str, Vote]:
         """What the memory would answer."""
