@@ -34,8 +34,7 @@ NULL = ffi.NULL
 
 
 class Facts(HoldSurface):
-    """What a hold says of itself, and a lock of the caller's hold. A caller without one is told False, None and 0.0 by
-    `lost`, `loss`, `remaining` and owned(); the rest raises NotHeld. All of it is local, without I/O."""
+    """What a hold says of itself, and a lock of the caller's hold."""
 
     __slots__ = ()
 
@@ -239,9 +238,6 @@ class HoldBase(Facts):
 
     def _max_ttl_s(self) -> float:
         return seconds_of(text(self._get_of, self._handle, b"max_ttl_ms"))
-
-    def _wait_option_ms(self) -> int:
-        return int(text(self._get_of, self._handle, b"wait_ms"))
 
     # ---- what acts have in common -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from weakref import ref
 
 from ._core import ffi, lib
 from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError
-from ._hold import ADOPTED, FORKED, HELD, LOST, Facts, HoldBase
+from ._hold import ADOPTED, BUSY, FORKED, HELD, LOST, Facts, HoldBase
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
 from ._process import generation, this_process
 from ._surface import LockSurface
@@ -329,7 +329,7 @@ class LockBase(LockSurface, Facts):
     def refused(self) -> Optional[Busy]:
         """Why the last acquire() by this object that returned False did so, with `votes` and `held_by`; else None."""
         hold = self._refused
-        return None if hold is None else self._busy(hold)  # type: ignore[return-value]
+        return None if hold is None else self._refusal(hold)  # type: ignore[return-value]
 
     def locked(self) -> bool:
         """True while anybody holds the lock by this object, from acquire() to release(), also if the lease has ended.
@@ -344,16 +344,16 @@ class LockBase(LockSurface, Facts):
 
     # ---- what is refused --------------------------------------------------------------------------------------------
 
-    def _busy(self, hold: Any) -> RedlockError:
-        """Why the end of a wait has found the lock busy."""
+    def _refusal(self, hold: Any, status: int = BUSY) -> RedlockError:
+        """Why it was not acquired."""
         words, owner = "", self._client._current()
-        if not self._admits_several:
+        if status == BUSY and not self._admits_several:
             owners = [other._owner() for other in self._holds[:] if other.locked()]
             if owner in owners:
                 words = f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
             elif owners:
                 words = f"another {self._sharer} of this process holds {self._resource!r}"
-        return hold._error(lib.REDLOCK_BUSY, words)  # type: ignore[no-any-return]
+        return hold._error(status, words)  # type: ignore[no-any-return]
 
     def _waits_for_itself(self, owner: Any) -> bool:
         return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])

@@ -153,7 +153,8 @@ class Hold(HoldBase):
         if self._cancel_on_lost and self._body is None:
             self._body = asyncio.current_task()
             self._has_cancelled = False
-            self._cancellations = _cancelling(self._body)
+            if sys.version_info >= (3, 11) and self._body is not None:
+                self._cancellations = self._body.cancelling()
             self._watch()
             self._tell_if_lost()
 
@@ -213,7 +214,8 @@ class Lock(LockBase):
     as `async with lock as hold:`.
 
     Any number of tasks may share it; each acquisition is a Hold of its own, and the methods of the lock mean the newest
-    one of the task that calls them. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
+    one of the task that calls them. Without one owned() and `lost` are False, `remaining` is 0.0, `loss` is None, and
+    the others raise NotHeld. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
     """
 
     __slots__ = ()
@@ -325,7 +327,9 @@ class Lock(LockBase):
             if status == BUSY and not raises:
                 self._refused = hold
                 return False
-            raise await self._refusal(hold, status)
+            if status == BUSY and client._is_open:
+                await client._run(hold, WHO, HOLDER_LIMIT_MS)
+            raise self._refusal(hold, status)
         except BaseException:
             client._pending.pop(hold._tag, None)
             self._abandon(hold)
@@ -333,12 +337,6 @@ class Lock(LockBase):
 
     def _acquire(self, hold: Any, limit_ms: int, binding: Binding) -> Awaitable[int]:
         return self._client._begin(hold, binding.loop, ACQUIRE, limit_ms)
-
-    async def _refusal(self, hold: Any, status: int) -> RedlockError:
-        """Why a block is not entered."""
-        if status == BUSY and self._client._is_open:
-            await self._client._run(hold, WHO, HOLDER_LIMIT_MS)
-        return self._busy(hold) if status == BUSY else hold._error(status)
 
     def _is_over(self, owner: Any) -> bool:
         return owner is None or not isinstance(owner, asyncio.Future) or owner.done()
@@ -356,10 +354,3 @@ class RLock(Lock):
     __slots__ = ()
 
     _is_reentrant = True
-
-
-def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:
-    """How often the task was asked to cancel; 0 where Python does not count it."""
-    if sys.version_info >= (3, 11):
-        return task.cancelling() if task is not None else 0
-    return 0

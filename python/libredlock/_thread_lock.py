@@ -117,7 +117,8 @@ class Lock(LockBase):
     as `with lock as hold:`.
 
     Any number of threads may share it; each acquisition is a Hold of its own, and the methods of the lock mean the
-    newest one of the calling thread. Errors are subclasses of RedlockError.
+    newest one of the calling thread. Without one owned() and `lost` are False, `remaining` is 0.0, `loss` is None, and
+    the others raise NotHeld. Errors are subclasses of RedlockError.
     """
 
     __slots__ = ()
@@ -198,6 +199,8 @@ class Lock(LockBase):
             if status == BUSY and not raises:
                 self._refused = hold
                 return False
+            if status == BUSY and client._is_open:
+                client._drive(client, hold._handle, WHO, HOLDER_LIMIT_MS)
             raise self._refusal(hold, status)
         except BaseException:
             self._abandon(hold)
@@ -209,12 +212,6 @@ class Lock(LockBase):
             return client._drive(client, handle, ACQUIRE, limit_ms)
         status: int = _run(handle, ACQUIRE, limit_ms, SLICE_MS)  # as drive() does it, and with less on the way
         return wait(client, handle, self) if status == PENDING else status
-
-    def _refusal(self, hold: Any, status: int) -> RedlockError:
-        """Why a block is not entered."""
-        if status == BUSY and self._client._is_open:
-            self._client._drive(self._client, hold._handle, WHO, HOLDER_LIMIT_MS)
-        return self._busy(hold) if status == BUSY else hold._error(status)
 
 
 class RLock(Lock):

@@ -180,7 +180,7 @@ class Traced(HoldBase):
     @contextmanager
     def _acquire_span(self, limit_ms: int) -> Iterator[Any]:
         """The operation tells its status."""
-        wait_ms = self._wait_option_ms() if limit_ms == BY_OPTION else limit_ms
+        wait_ms = int(text(self._get_of, self._handle, b"wait_ms")) if limit_ms == BY_OPTION else limit_ms
         waits = {"redlock.wait_ms": wait_ms} if wait_ms >= 0 else {}
         with self._span("redlock.acquire", {**self._ttl_ms(), **waits}) as span:
 

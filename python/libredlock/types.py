@@ -202,7 +202,9 @@ Other = TypeVar("Other", covariant=True)
 Function = TypeVar("Function", bound=Callable[..., Any])
 GeneratorFunction = TypeVar("GeneratorFunction", bound=Callable[..., Generator[Any, Any, Any]])
 AsyncGeneratorFunction = TypeVar("AsyncGeneratorFunction", bound=Callable[..., AsyncIterator[Any]])
-AsyncFunction = TypeVar("AsyncFunction", bound=Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]])
+AnyAsync = Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
+AsyncFunction = TypeVar("AsyncFunction", bound=AnyAsync)
+Coro = Coroutine[Any, Any, R]
 
 
 class UseAioClient:
@@ -213,9 +215,7 @@ class Decorator(Protocol):
     """The decorator of libredlock.Client.with_lock: the function keeps its type."""
 
     @overload
-    def __call__(  # pyright: ignore[reportOverlappingOverload]
-        self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
-    ) -> UseAioClient: ...
+    def __call__(self, function: AnyAsync) -> UseAioClient: ...  # pyright: ignore[reportOverlappingOverload]
 
     @overload
     def __call__(self, function: Function) -> Function: ...
@@ -225,9 +225,7 @@ class DecoratorOr(Protocol[Other]):
     """The same with on_busy: the function may return that instead, and a generator yields nothing."""
 
     @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
-    ) -> UseAioClient: ...
+    def __call__(self, function: AnyAsync) -> UseAioClient: ...  # type: ignore[overload-overlap]
 
     @overload
     def __call__(self, function: GeneratorFunction) -> GeneratorFunction: ...
@@ -240,9 +238,7 @@ class DecoratorWithHold(Protocol):
     """The same with hold: who calls the function does not give that argument, so none is checked."""
 
     @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
-    ) -> UseAioClient: ...
+    def __call__(self, function: AnyAsync) -> UseAioClient: ...  # type: ignore[overload-overlap]
 
     @overload
     def __call__(self, function: Callable[..., R]) -> Callable[..., Union[R, Any]]: ...
@@ -261,18 +257,14 @@ class AsyncDecoratorOr(Protocol[Other]):
     def __call__(self, function: AsyncGeneratorFunction) -> AsyncGeneratorFunction: ...
 
     @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> Callable[P, Coroutine[Any, Any, Union[R, Other]]]: ...
+    def __call__(self, function: Callable[P, Coro[R]]) -> Callable[P, Coro[Union[R, Other]]]: ...
 
 
 class AsyncDecoratorWithHold(Protocol):
     """The same with hold: who calls the function does not give that argument, so none is checked."""
 
     @overload
-    def __call__(
-        self, function: Callable[..., Coroutine[Any, Any, R]]
-    ) -> Callable[..., Coroutine[Any, Any, Union[R, Any]]]: ...
+    def __call__(self, function: Callable[..., Coro[R]]) -> Callable[..., Coro[Union[R, Any]]]: ...
 
     @overload
     def __call__(self, function: Callable[..., AsyncIterator[R]]) -> Callable[..., AsyncIterator[R]]: ...
