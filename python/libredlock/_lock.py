@@ -89,7 +89,7 @@ class LockBase(LockSurface, Facts):
         self._settings, self._renew, self._admits_several = known
         if on_lost is not None:
             self._check_on_lost(on_lost)
-        if not isinstance(cancel_on_lost, bool):
+        if cancel_on_lost is not False and cancel_on_lost is not True:
             raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
 
     def _check_on_lost(self, on_lost: Any) -> None:

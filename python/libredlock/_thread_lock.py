@@ -99,7 +99,7 @@ class Hold(HoldBase):
 
     def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
-        is_its_end = self._is_its_end(failure)
+        is_its_end = failure is not None and self._is_its_end(failure)
         try:
             if self._count:  # else it was handed over
                 self.release()

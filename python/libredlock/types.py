@@ -46,20 +46,8 @@ else:
 
 
 __all__ = [
-    "AsyncDecorator",
-    "AsyncDecoratorOr",
-    "AsyncDecoratorWithHold",
-    "ClientOptions",
-    "Decorator",
-    "DecoratorOr",
-    "DecoratorWithHold",
-    "LockOptions",
-    "Named",
-    "Resource",
-    "Resources",
-    "Seconds",
-    "Unpack",
-    "WithLockOptions",
+    "AsyncDecorator", "AsyncDecoratorOr", "AsyncDecoratorWithHold", "ClientOptions", "Decorator", "DecoratorOr",
+    "DecoratorWithHold", "LockOptions", "Named", "Resource", "Resources", "Seconds", "Unpack", "WithLockOptions",
 ]
 
 Resource = Union[str, bytes]
