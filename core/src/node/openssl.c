@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static struct rlk_openssl functions;
+struct rlk_openssl rlk_openssl;
 static char reason[200];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -42,17 +42,15 @@ static void load(void)
     return;
   }
 #define TAKE(result, name, parameters)                                                                                 \
-  if (!take(library, #name, &functions.name))                                                                          \
+  if (!take(library, #name, &rlk_openssl.name))                                                                        \
     return;
   RLK_OPENSSL(TAKE)
 #undef TAKE
 }
 
-const struct rlk_openssl *rlk_openssl_load(struct rlk_text *why)
+int rlk_openssl_load(struct rlk_text *why)
 {
   pthread_once(&once, load);
-  if (!reason[0])
-    return &functions;
   rlk_text_add(why, reason);
-  return NULL;
+  return !reason[0];
 }

@@ -115,13 +115,14 @@ enum {
 #undef RLK_NUMBER
 };
 
-struct rlk_openssl {
+/* Its functions, once it is loaded. */
+extern struct rlk_openssl {
 #define RLK_FUNCTION(result, name, parameters) result(*name) parameters;
   RLK_OPENSSL(RLK_FUNCTION)
 #undef RLK_FUNCTION
-};
+} rlk_openssl;
 
-/* Its functions, or NULL with the reason in why. Never unloaded. Any thread. */
-const struct rlk_openssl *rlk_openssl_load(struct rlk_text *why);
+/* 1, or 0 with the reason in why. Never unloaded. Any thread. */
+int rlk_openssl_load(struct rlk_text *why);
 
 #endif

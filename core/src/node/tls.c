@@ -31,6 +31,8 @@ enum {
 #define MTIME st_mtim
 #endif
 
+static const struct rlk_openssl *const f = &rlk_openssl;
+
 /* By which a change of a file or folder is noticed; all 0: there is none. */
 struct stamp {
   int64_t changed_ns, inode, size;
@@ -39,7 +41,6 @@ struct stamp {
 enum { CA_FILE, CA_PATH, CERT_FILE, KEY_FILE, FILES };
 
 struct rlk_tls {
-  const struct rlk_openssl *f;
   SSL_CTX *ctx;
   BIO_METHOD *method;
   struct rlk_tls_settings settings;
@@ -51,7 +52,6 @@ struct rlk_tls {
 /* Of a link: OpenSSL reads its socket; its output is kept until the socket takes it. */
 struct rlk_tls_stream {
   struct rlk_link *link;
-  const struct rlk_openssl *f;
   SSL *ssl;
   struct rlk_buffer out;
   int error;        /* of the socket */
@@ -65,7 +65,7 @@ struct rlk_tls_stream {
 
 /* Errors that other code has left in this thread's queue are not ours. Emptying it when it is empty costs OpenSSL as
  * much as a tenth of a record. */
-static void clear_errors(const struct rlk_openssl *f)
+static void clear_errors(void)
 {
   if (f->ERR_peek_last_error())
     f->ERR_clear_error();
@@ -73,21 +73,9 @@ static void clear_errors(const struct rlk_openssl *f)
 
 /* ---- input and output of OpenSSL ---- */
 
-static struct rlk_tls_stream *stream_of(const struct rlk_openssl *f, BIO *bio)
-{
-  return f->BIO_get_data(bio);
-}
-
-static const struct rlk_openssl *loaded(void)
-{
-  struct rlk_text nowhere = rlk_text_in(NULL, 0);
-  return rlk_openssl_load(&nowhere);
-}
-
 static int bio_read(BIO *bio, char *data, int size)
 {
-  const struct rlk_openssl *f = loaded();
-  struct rlk_tls_stream *s = stream_of(f, bio);
+  struct rlk_tls_stream *s = f->BIO_get_data(bio);
   ssize_t n = rlk_link_sockets.read(s->link, data, (size_t)size);
   f->BIO_clear_flags(bio, RETRY_ANY);
   if (n > 0) {
@@ -105,8 +93,7 @@ static int bio_read(BIO *bio, char *data, int size)
 
 static int bio_write(BIO *bio, const char *data, int size)
 {
-  const struct rlk_openssl *f = loaded();
-  struct rlk_tls_stream *s = stream_of(f, bio);
+  struct rlk_tls_stream *s = f->BIO_get_data(bio);
   f->BIO_clear_flags(bio, RETRY_ANY);
   if (rlk_buffer_reserve(&s->out, (size_t)size) != 0) {
     s->error = ENOMEM;
@@ -127,8 +114,7 @@ static long bio_control(BIO *bio, int what, long number, void *pointer)
 /* A server gives several; the last one is kept. */
 static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
-  const struct rlk_openssl *f = loaded();
-  struct rlk_tls_stream *s = stream_of(f, f->SSL_get_rbio(ssl));
+  struct rlk_tls_stream *s = f->BIO_get_data(f->SSL_get_rbio(ssl));
   struct rlk_tls_peer *peer = s->link->peer;
   if (s->era != peer->tls->era)
     return 0;
@@ -141,7 +127,7 @@ static int keep_session(SSL *ssl, SSL_SESSION *session)
 void rlk_tls_forget(struct rlk_tls_peer *peer)
 {
   if (peer->session)
-    peer->tls->f->SSL_SESSION_free(peer->session);
+    f->SSL_SESSION_free(peer->session);
   peer->session = NULL;
 }
 
@@ -166,9 +152,9 @@ static int refuse_errno(struct rlk_text *why, const char *option, const char *pa
   return refuse(why, option, path, rlk_error_words(error, words));
 }
 
-static int refuse_openssl(const struct rlk_tls *t, struct rlk_text *why, const char *option, const char *path)
+static int refuse_openssl(struct rlk_text *why, const char *option, const char *path)
 {
-  const char *reason = t->f->ERR_reason_error_string(t->f->ERR_peek_last_error());
+  const char *reason = f->ERR_reason_error_string(f->ERR_peek_last_error());
   return refuse(why, option, path, reason ? reason : "OpenSSL cannot use it");
 }
 
@@ -211,8 +197,8 @@ static int trust_in(struct rlk_tls *t, const char *file, const char *folder, str
 {
   const char *option = file ? "tls_ca_file" : "tls_ca_path";
   int status = file ? check_file(option, file, why) : check_folder(folder, why);
-  if (status == REDLOCK_OK && t->f->SSL_CTX_load_verify_locations(t->ctx, file, folder) != 1)
-    status = refuse_openssl(t, why, option, file ? file : folder);
+  if (status == REDLOCK_OK && f->SSL_CTX_load_verify_locations(t->ctx, file, folder) != 1)
+    status = refuse_openssl(why, option, file ? file : folder);
   return status;
 }
 
@@ -220,13 +206,13 @@ static int trust(struct rlk_tls *t, struct rlk_text *why)
 {
   const struct rlk_tls_settings *s = &t->settings;
   int status = REDLOCK_OK;
-  t->f->SSL_CTX_set_verify(t->ctx, s->is_verified ? RLK_SSL_VERIFY_PEER : 0, NULL);
+  f->SSL_CTX_set_verify(t->ctx, s->is_verified ? RLK_SSL_VERIFY_PEER : 0, NULL);
   if (is_set(s->ca_file))
     status = trust_in(t, s->ca_file, NULL, why);
   if (status == REDLOCK_OK && is_set(s->ca_path))
     status = trust_in(t, NULL, s->ca_path, why);
   if (!is_set(s->ca_file) && !is_set(s->ca_path))
-    t->f->SSL_CTX_set_default_verify_paths(t->ctx);
+    f->SSL_CTX_set_default_verify_paths(t->ctx);
   return status;
 }
 
@@ -255,19 +241,18 @@ static int show(struct rlk_tls *t, struct rlk_text *why)
     status = check_file("tls_key_file", s->key_file, why);
   if (status != REDLOCK_OK)
     return status;
-  if (t->f->SSL_CTX_use_certificate_chain_file(t->ctx, s->cert_file) != 1)
-    return refuse_openssl(t, why, "tls_cert_file", s->cert_file);
-  t->f->ERR_clear_error();
-  if (t->f->SSL_CTX_use_PrivateKey_file(t->ctx, s->key_file, RLK_SSL_FILETYPE_PEM) == 1 &&
-      t->f->SSL_CTX_check_private_key(t->ctx) == 1)
+  if (f->SSL_CTX_use_certificate_chain_file(t->ctx, s->cert_file) != 1)
+    return refuse_openssl(why, "tls_cert_file", s->cert_file);
+  f->ERR_clear_error();
+  if (f->SSL_CTX_use_PrivateKey_file(t->ctx, s->key_file, RLK_SSL_FILETYPE_PEM) == 1 &&
+      f->SSL_CTX_check_private_key(t->ctx) == 1)
     return REDLOCK_OK;
   return t->is_locked ? refuse(why, "tls_key_file", s->key_file, "keys with a passphrase are not supported")
-                      : refuse_openssl(t, why, "tls_key_file", s->key_file);
+                      : refuse_openssl(why, "tls_key_file", s->key_file);
 }
 
 static int make_method(struct rlk_tls *t)
 {
-  const struct rlk_openssl *f = t->f;
   t->method = f->BIO_meth_new(RLK_BIO_TYPE_SOURCE_SINK, "libredlock");
   if (!t->method)
     return REDLOCK_NO_MEMORY;
@@ -279,7 +264,6 @@ static int make_method(struct rlk_tls *t)
 
 static int make_context(struct rlk_tls *t)
 {
-  const struct rlk_openssl *f = t->f;
   t->ctx = f->SSL_CTX_new(f->TLS_client_method());
   if (!t->ctx)
     return REDLOCK_NO_MEMORY;
@@ -315,18 +299,18 @@ static int read_files(struct rlk_tls *t, struct rlk_text *why)
   SSL_CTX *before = t->ctx, *unwanted;
   int status;
   t->is_locked = 0;
-  t->f->ERR_clear_error();
+  f->ERR_clear_error();
   status = make_context(t);
   if (status == REDLOCK_OK)
     status = trust(t, why);
   if (status == REDLOCK_OK)
     status = show(t, why);
-  t->f->ERR_clear_error(); /* OpenSSL calls of the host program are not ours */
+  f->ERR_clear_error(); /* OpenSSL calls of the host program are not ours */
   unwanted = status == REDLOCK_OK ? before : t->ctx;
   if (status != REDLOCK_OK)
     t->ctx = before;
   if (unwanted)
-    t->f->SSL_CTX_free(unwanted);
+    f->SSL_CTX_free(unwanted);
   t->era += status == REDLOCK_OK;
   return status;
 }
@@ -334,14 +318,12 @@ static int read_files(struct rlk_tls *t, struct rlk_text *why)
 int rlk_tls_new(struct rlk_tls **out, const struct rlk_tls_settings *settings, struct rlk_text *why)
 {
   int status;
-  struct rlk_tls *t = calloc(1, sizeof *t);
+  struct rlk_tls *t;
+  if (!rlk_openssl_load(why))
+    return REDLOCK_INVALID;
+  t = calloc(1, sizeof *t);
   if (!t)
     return REDLOCK_NO_MEMORY;
-  t->f = rlk_openssl_load(why);
-  if (!t->f) {
-    free(t);
-    return REDLOCK_INVALID;
-  }
   t->settings = *settings;
   stamp_files(settings, t->stamps);
   status = make_method(t);
@@ -364,7 +346,7 @@ int rlk_tls_refresh(struct rlk_tls *t, struct rlk_text *why)
   return read_files(t, why);
 }
 
-static int64_t expires_s(const struct rlk_openssl *f, const X509 *certificate)
+static int64_t expires_s(const X509 *certificate)
 {
   int days, seconds;
   if (!certificate || f->ASN1_TIME_diff(&days, &seconds, NULL, f->X509_get0_notAfter(certificate)) != 1)
@@ -374,7 +356,7 @@ static int64_t expires_s(const struct rlk_openssl *f, const X509 *certificate)
 
 int64_t rlk_tls_expires_s(const struct rlk_tls *t)
 {
-  return expires_s(t->f, t->f->SSL_CTX_get0_certificate(t->ctx));
+  return expires_s(f->SSL_CTX_get0_certificate(t->ctx));
 }
 
 void rlk_tls_free(struct rlk_tls *t)
@@ -382,9 +364,9 @@ void rlk_tls_free(struct rlk_tls *t)
   if (!t)
     return;
   if (t->ctx)
-    t->f->SSL_CTX_free(t->ctx);
+    f->SSL_CTX_free(t->ctx);
   if (t->method)
-    t->f->BIO_meth_free(t->method);
+    f->BIO_meth_free(t->method);
   free(t);
 }
 
@@ -397,8 +379,8 @@ static void stream_free(struct rlk_link *link)
     return;
   link->stream = NULL;
   if (s->ssl) {
-    s->f->SSL_set_shutdown(s->ssl, SHUTDOWN);
-    s->f->SSL_free(s->ssl);
+    f->SSL_set_shutdown(s->ssl, SHUTDOWN);
+    f->SSL_free(s->ssl);
   }
   rlk_buffer_free(&s->out);
   free(s);
@@ -407,7 +389,6 @@ static void stream_free(struct rlk_link *link)
 /* An address is in the certificate as one, and is no name to ask for. */
 static int expect_name(struct rlk_tls_stream *s, const char *name)
 {
-  const struct rlk_openssl *f = s->f;
   X509_VERIFY_PARAM *expected = f->SSL_get0_param(s->ssl);
   unsigned char address[16];
   if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
@@ -420,9 +401,8 @@ static int expect_name(struct rlk_tls_stream *s, const char *name)
 
 static int begin(struct rlk_tls_stream *s, const struct rlk_tls_peer *peer)
 {
-  const struct rlk_openssl *f = s->f;
   BIO *bio;
-  clear_errors(f);
+  clear_errors();
   s->ssl = f->SSL_new(peer->tls->ctx);
   if (!s->ssl)
     return -ENOMEM;
@@ -478,7 +458,6 @@ enum rlk_why rlk_tls_because(struct rlk_reason *why, const struct rlk_tls_failur
 
 static void explain(struct rlk_tls_stream *s)
 {
-  const struct rlk_openssl *f = s->f;
   const char *words = f->ERR_reason_error_string(f->ERR_peek_last_error());
   char name[65];
   struct rlk_text text = rlk_text_in(name, sizeof name);
@@ -494,7 +473,7 @@ static void explain(struct rlk_tls_stream *s)
 /* The result of a failed call of OpenSSL: -EAGAIN, 0 for the end, or -errno. */
 static int failed(struct rlk_tls_stream *s, int result)
 {
-  int kind = s->f->SSL_get_error(s->ssl, result);
+  int kind = f->SSL_get_error(s->ssl, result);
   if (kind == RLK_SSL_ERROR_WANT_READ && !s->is_at_end)
     return -EAGAIN;
   if (s->error)
@@ -503,15 +482,15 @@ static int failed(struct rlk_tls_stream *s, int result)
     return 0;
   if (!s->why.why)
     explain(s);
-  clear_errors(s->f);
+  clear_errors();
   return -EPROTO;
 }
 
 /* A resumed session may have no chain: the known one stays. */
 static void note_expiry(struct rlk_tls_stream *s)
 {
-  const struct stack_st_X509 *chain = s->f->SSL_get_peer_cert_chain(s->ssl);
-  int64_t at_s = chain ? expires_s(s->f, s->f->OPENSSL_sk_value((const OPENSSL_STACK *)chain, 0)) : 0;
+  const struct stack_st_X509 *chain = f->SSL_get_peer_cert_chain(s->ssl);
+  int64_t at_s = chain ? expires_s(f->OPENSSL_sk_value((const OPENSSL_STACK *)chain, 0)) : 0;
   if (at_s)
     s->link->peer->expires_s = at_s;
 }
@@ -519,8 +498,8 @@ static void note_expiry(struct rlk_tls_stream *s)
 static int shake_hands(struct rlk_tls_stream *s)
 {
   int result, status, sent;
-  clear_errors(s->f);
-  result = s->f->SSL_do_handshake(s->ssl);
+  clear_errors();
+  result = f->SSL_do_handshake(s->ssl);
   status = result == 1 ? 0 : failed(s, result);
   if (result == 1) {
     s->is_set_up = 1;
@@ -543,7 +522,6 @@ static int tls_open(struct rlk_link *link, const struct rlk_address *address)
   if (!s)
     return -ENOMEM;
   s->link = link;
-  s->f = link->peer->tls->f;
   link->stream = s;
   status = rlk_link_sockets.open(link, address);
   if (status != -EINPROGRESS)
@@ -570,13 +548,13 @@ static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
 {
   struct rlk_tls_stream *s = link->stream;
   int n, status = send_out(s);
-  s->awaits_input = s->f->SSL_renegotiate_pending(s->ssl);
+  s->awaits_input = f->SSL_renegotiate_pending(s->ssl);
   if (status != 0 || s->awaits_input)
     return status ? status : -EAGAIN;
   if (rlk_buffer_reserve(&s->out, RECORD_SIZE + RECORD_OVERHEAD) != 0)
     return -ENOMEM;
-  clear_errors(s->f);
-  n = s->f->SSL_write(s->ssl, data, (int)(size < RECORD_SIZE ? size : RECORD_SIZE));
+  clear_errors();
+  n = f->SSL_write(s->ssl, data, (int)(size < RECORD_SIZE ? size : RECORD_SIZE));
   if (n <= 0) {
     status = failed(s, n);
     return status ? status : -EPIPE;
@@ -588,7 +566,7 @@ static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
 /* Is there more to do than the events report? */
 static int has_more(const struct rlk_tls_stream *s)
 {
-  return s->f->SSL_has_pending(s->ssl) || s->f->SSL_renegotiate_pending(s->ssl);
+  return f->SSL_has_pending(s->ssl) || f->SSL_renegotiate_pending(s->ssl);
 }
 
 static void go_on_writing(struct rlk_link *link)
@@ -603,11 +581,11 @@ static ssize_t tls_read(struct rlk_link *link, char *data, size_t size)
   struct rlk_tls_stream *s = link->stream;
   size_t got = 0;
   int n, status;
-  clear_errors(s->f);
+  clear_errors();
   do {
-    n = s->f->SSL_read(s->ssl, data + got, (int)(size - got));
+    n = f->SSL_read(s->ssl, data + got, (int)(size - got));
     got += n > 0 ? (size_t)n : 0;
-  } while (n > 0 && got < size && s->f->SSL_has_pending(s->ssl));
+  } while (n > 0 && got < size && f->SSL_has_pending(s->ssl));
   status = n > 0 ? 0 : failed(s, n);
   /* the end may have come with the last bytes */
   link->pending = got > 0 && (n > 0 ? has_more(s) : status != -EAGAIN);
@@ -642,10 +620,10 @@ static void look_for_alert(struct rlk_tls_stream *s)
 {
   char byte;
   s->error = 0;
-  clear_errors(s->f);
-  if (s->f->SSL_get_error(s->ssl, s->f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
+  clear_errors();
+  if (f->SSL_get_error(s->ssl, f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
     explain(s);
-  clear_errors(s->f);
+  clear_errors();
 }
 
 enum rlk_why rlk_tls_silence(struct rlk_reason *why, int is_heard)
@@ -671,7 +649,7 @@ static enum rlk_why tls_why(const struct rlk_link *link, int error, struct rlk_r
 static const char *tls_security(const struct rlk_link *link)
 {
   const struct rlk_tls_stream *s = link->stream;
-  return s && s->ssl && s->is_set_up ? s->f->SSL_get_version(s->ssl) : NULL;
+  return s && s->ssl && s->is_set_up ? f->SSL_get_version(s->ssl) : NULL;
 }
 
 const struct rlk_link_ops rlk_link_tls = {tls_open,  tls_finish,  tls_write, tls_read,     tls_want_write,
