@@ -59,30 +59,26 @@ static struct part skip(struct part p, size_t n)
   return (struct part){p.at + n, p.size - n};
 }
 
-/* The part before the first c, which is taken off rest together with c; found says whether there was one. */
+/* The part before the first c, which is taken off rest together with c; all of it if there is none, as found says. */
 static struct part split(struct part *rest, char c, int *found)
 {
-  struct part head = {rest->at, 0};
+  struct part head = *rest;
   const char *at = rest->size ? memchr(rest->at, c, rest->size) : NULL;
   *found = at != NULL;
-  if (!at)
-    return head;
-  head.size = (size_t)(at - rest->at);
-  rest->at = at + 1;
-  rest->size -= head.size + 1;
+  if (at)
+    head.size = (size_t)(at - rest->at);
+  *rest = skip(*rest, head.size + (size_t)*found);
   return head;
 }
 
-/* Before the last c. */
-static struct part split_last(struct part *rest, char c, int *found)
+/* The part before the last c, in the same way; nothing if there is none. */
+static struct part split_last(struct part *rest, char c)
 {
-  struct part head = {rest->at, rest->size};
+  struct part head = *rest;
   while (head.size && head.at[head.size - 1] != c)
     head.size--;
-  *found = head.size > 0;
-  rest->at += head.size;
-  rest->size -= head.size;
-  head.size -= (size_t)*found;
+  *rest = skip(*rest, head.size);
+  head.size -= head.size > 0;
   return head;
 }
 
@@ -110,20 +106,12 @@ static int take(char **out, struct part p, const char *what, struct rlk_text *wh
 
 static int parse_credentials(struct rlk_url *url, struct part *rest, struct rlk_text *why)
 {
-  int found, colon, status = REDLOCK_OK;
-  struct part all = split_last(rest, '@', &found);
-  struct part user;
-  if (!found)
-    return REDLOCK_OK;
-  user = split(&all, ':', &colon);
-  if (!colon) { /* only a user name */
-    user = all;
-    all.size = 0;
-  }
+  int colon, status = REDLOCK_OK;
+  struct part password = split_last(rest, '@'), user = split(&password, ':', &colon);
   if (user.size)
     status = take(&url->user, user, "the user name has a broken % escape", why);
-  if (status == REDLOCK_OK && all.size)
-    status = take(&url->password, all, "the password has a broken % escape", why);
+  if (status == REDLOCK_OK && password.size)
+    status = take(&url->password, password, "the password has a broken % escape", why);
   if (status == REDLOCK_OK && url->user && !url->password)
     return refuse(why, "a user needs a password");
   return status;
@@ -177,7 +165,6 @@ static int parse_parameter(struct rlk_url *url, struct part p, struct rlk_text *
     url->max_ttl_ms = duration_ms(p);
     return url->max_ttl_ms ? REDLOCK_OK : refuse(why, "max_ttl is not a duration from 20ms to 24h, such as 5m");
   }
-  name = found ? name : p;
   snprintf(word, sizeof word, "%.*s", (int)(name.size < 63 ? name.size : 63), name.size ? name.at : "");
   if (rlk_option_find(word, 0) >= 0) {
     rlk_text_format(why, "%s is an option of the client: a URL takes no option but max_ttl", word);
@@ -189,11 +176,8 @@ static int parse_parameter(struct rlk_url *url, struct part p, struct rlk_text *
 static int parse_query(struct rlk_url *url, struct part query, struct rlk_text *why)
 {
   int more = 1, status = REDLOCK_OK;
-  while (more && status == REDLOCK_OK) {
-    struct part rest = query, parameter = split(&rest, '&', &more);
-    status = parse_parameter(url, more ? parameter : query, why);
-    query = rest;
-  }
+  while (more && status == REDLOCK_OK)
+    status = parse_parameter(url, split(&query, '&', &more), why);
   return status;
 }
 
@@ -220,8 +204,6 @@ static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
     p = skip(p, (size_t)found);
   } else {
     host = split(&p, ':', &found);
-    if (!found)
-      host = p;
   }
   if (host.size == 0)
     return refuse(why, "the host is missing");
@@ -236,41 +218,31 @@ static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
 
 static int parse_network(struct rlk_url *url, struct part rest, struct rlk_text *why)
 {
-  int query_found, slash, status;
-  struct part all = rest, before, path;
-  before = split(&all, '?', &query_found);
-  if (query_found)
-    rest = before;
-  path = rest;
-  before = split(&path, '/', &slash);
-  if (slash)
-    rest = before;
-  status = parse_credentials(url, &rest, why);
+  int has_query, slash, status;
+  struct part path = split(&rest, '?', &has_query), server = split(&path, '/', &slash);
+  status = parse_credentials(url, &server, why);
   if (status == REDLOCK_OK)
-    status = parse_host(url, rest, why);
-  if (status == REDLOCK_OK && slash && path.size)
+    status = parse_host(url, server, why);
+  if (status == REDLOCK_OK && path.size)
     status = parse_database(url, path, why);
-  if (status == REDLOCK_OK && query_found)
-    status = parse_query(url, all, why);
+  if (status == REDLOCK_OK && has_query)
+    status = parse_query(url, rest, why);
   return status;
 }
 
 static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *why)
 {
-  int found, status;
-  struct part query = rest, path;
-  path = split(&query, '?', &found);
-  if (found)
-    rest = path;
-  status = parse_credentials(url, &rest, why);
+  int has_query, status;
+  struct part path = split(&rest, '?', &has_query);
+  status = parse_credentials(url, &path, why);
   if (status != REDLOCK_OK)
     return status;
-  if (rest.size == 0 || rest.at[0] != '/')
+  if (path.size == 0 || path.at[0] != '/')
     return refuse(why, "the path of a unix socket starts with /");
-  status = take(&url->host, rest, "the path has a broken % escape", why);
+  status = take(&url->host, path, "the path has a broken % escape", why);
   if (status == REDLOCK_OK && strlen(url->host) > 107)
     return refuse(why, "the path of a unix socket has more than 107 bytes");
-  return status == REDLOCK_OK && found ? parse_query(url, query, why) : status;
+  return status == REDLOCK_OK && has_query ? parse_query(url, rest, why) : status;
 }
 
 static int make_name(struct rlk_url *url)
