@@ -2,10 +2,6 @@
 #ifndef REDLOCK_CLI_H
 #define REDLOCK_CLI_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,7 +1,4 @@
 /* Which process of a line of forks this is. It sees a raw clone, too, which runs no fork handlers. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "fork.h"
 
 #include <stddef.h>

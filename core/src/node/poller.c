@@ -1,7 +1,4 @@
 /* The common part of all pollers. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "poller.h"
 
 #include <errno.h>
