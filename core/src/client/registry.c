@@ -1,11 +1,12 @@
 /* The clients of the process: the renewal thread walks them, and fork has to have all of them still. */
 #include "../base/fork.h"
+#include "../base/list.h"
 #include "forking.h"
 #include "registry.h"
 
 static struct {
   pthread_mutex_t mutex; /* before any client's */
-  redlock_client *clients;
+  redlock_client *clients, *last;
   pthread_once_t once;
   int handlers;
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
@@ -62,10 +63,7 @@ int rlk_registry_add(redlock_client *c)
     return REDLOCK_OK;
   rlk_registry_lock();
   c->fork_generation = rlk_fork_generation();
-  c->next = registry.clients;
-  if (registry.clients)
-    registry.clients->previous = c;
-  registry.clients = c;
+  RLK_LIST_APPEND(registry.clients, registry.last, c, );
   c->registered = 1;
   rlk_registry_unlock();
   return REDLOCK_OK;
@@ -74,14 +72,8 @@ int rlk_registry_add(redlock_client *c)
 void rlk_registry_remove(redlock_client *c)
 {
   rlk_registry_lock();
-  if (c->registered) {
-    if (c->previous)
-      c->previous->next = c->next;
-    else
-      registry.clients = c->next;
-    if (c->next)
-      c->next->previous = c->previous;
-    c->registered = 0;
-  }
+  if (c->registered)
+    RLK_LIST_REMOVE(registry.clients, registry.last, c, );
+  c->registered = 0;
   rlk_registry_unlock();
 }
