@@ -26,8 +26,6 @@ enum rlk_vote {
   RLK_VOTES
 };
 
-enum rlk_round_kind { RLK_ROUND_ACQUIRE, RLK_ROUND_EXTEND, RLK_ROUND_RELEASE, RLK_ROUND_INSPECT };
-
 struct rlk_tally {
   int nodes, quorum;
   int waiting, retrying, asked, granted, busy, gone, free, quarantined, refused;
