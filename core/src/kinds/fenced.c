@@ -120,12 +120,6 @@ static uint8_t read_take(const struct rlk_request *r, const struct rlk_reply *re
   return (reply->integers[0] == 1 || reply->integers[0] == 2) && reply->integers[1] > 0 ? RLK_GRANTED : RLK_MISFIT;
 }
 
-static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_wanted(r);
-  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
-}
-
 /* A node without a number yet has a value below 0: the negative of its clock. */
 static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
@@ -140,7 +134,7 @@ const struct rlk_ask rlk_row_fenced = {"SET",
                                        .is_vote = 1,
                                        .read = read_take,
                                        .wrong_type = RLK_BUSY,
-                                       .again = take_again,
+                                       .again = rlk_take_again,
                                        .arrived = take_arrived};
 
 /* Raises the number there to the claim's. */

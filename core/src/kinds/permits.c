@@ -99,12 +99,6 @@ static uint8_t read_take(const struct rlk_request *r, const struct rlk_reply *re
   return RLK_GRANTED;
 }
 
-static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_wanted(r);
-  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
-}
-
 /* Others take another number of permits: neither number would be kept. */
 static void disagree(struct rlk_node *n, struct rlk_outcome *out)
 {
@@ -163,7 +157,7 @@ const struct rlk_ask rlk_row_permit = {"SET",
                                        .zero = RLK_BUSY,
                                        .read = read_take,
                                        .wrong_type = RLK_BUSY,
-                                       .again = take_again,
+                                       .again = rlk_take_again,
                                        .arrived = take_arrived};
 
 /* ---- attempts ---- */

@@ -41,7 +41,7 @@ static int put_marker(struct rlk_node *n, struct rlk_out *out)
 static void ask_proof(struct rlk_node *n, struct rlk_request vote)
 {
   struct rlk_out out;
-  if (!rlk_guard_checks_votes(n) || ask_time(n, vote.claim, vote.sent_ns) != 0 || put_marker(n, &out) != 0)
+  if (!rlk_net_has_markers(n->net) || ask_time(n, vote.claim, vote.sent_ns) != 0 || put_marker(n, &out) != 0)
     return;
   vote.of.vote = vote.ask;
   vote.ask = &rlk_row_marker;
@@ -52,7 +52,7 @@ static void ask_proof(struct rlk_node *n, struct rlk_request vote)
 static void ask_batch_proof(struct rlk_node *n, struct rlk_request renewal)
 {
   struct rlk_out out;
-  if (!rlk_guard_checks_votes(n) || ask_time(n, NULL, renewal.sent_ns) != 0 || put_marker(n, &out) != 0)
+  if (!rlk_net_has_markers(n->net) || ask_time(n, NULL, renewal.sent_ns) != 0 || put_marker(n, &out) != 0)
     return;
   renewal.ask = &rlk_row_renewed;
   renewal.of.batch->users++;
@@ -238,11 +238,6 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int64_t now)
   return 0;
 }
 
-static struct rlk_request probe_of(const redlock_lock *lock, const struct rlk_ask *ask, int64_t now)
-{
-  return (struct rlk_request){.ask = ask, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now};
-}
-
 int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *key, int slots)
 {
   if (rlk_out_begin(out, l, key->all_size + rlk_slots_room(l->node->net, key, slots) + 64) != 0)
@@ -256,9 +251,9 @@ int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *k
 
 int rlk_ask_inspect(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  if (rlk_holder_ask_value(n, lock, probe_of(lock, &rlk_row_value, now)) != 0)
+  if (rlk_holder_ask_value(n, lock, rlk_probe_of(lock, &rlk_row_value, now)) != 0)
     return -1;
-  return rlk_ask_ttl(n, lock->op.probe->key, probe_of(lock, &rlk_row_ttl, now));
+  return rlk_ask_ttl(n, lock->op.probe->key, rlk_probe_of(lock, &rlk_row_ttl, now));
 }
 
 int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
@@ -267,7 +262,7 @@ int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_out out;
   if (rlk_put_del(&out, n->line, probe->key, probe->slots.chosen ? 0 : probe->slots.count) != 0)
     return -1;
-  rlk_ask_end(&out, probe_of(lock, &rlk_row_remove, now));
+  rlk_ask_end(&out, rlk_probe_of(lock, &rlk_row_remove, now));
   return 0;
 }
 

@@ -49,7 +49,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_claim_node *at = &r->claim->node[n->index];
   r->claim->until_ns += now - r->sent_ns; /* it may have been executed only now */
-  if (rlk_guard_checks_votes(n) && n->state == RLK_NODE_READY) {
+  if (rlk_net_has_markers(n->net) && n->state == RLK_NODE_READY) {
     at->flags |= RLK_UNCHECKED;
     return;
   }
@@ -101,6 +101,12 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
   }
   rlk_vote_note_error(n, out);
   rlk_vote_set(n, &out->request, out->vote, out->now_ns);
+}
+
+int rlk_take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_wanted(r);
+  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
 }
 
 void rlk_take_arrived(struct rlk_node *n, struct rlk_outcome *out)

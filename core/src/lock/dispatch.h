@@ -7,7 +7,8 @@
 #include "engine.h"
 
 void rlk_dispatch(struct rlk_engine *engine, struct rlk_node *node, struct rlk_outcome *outcome);
-/* The answer to a take, of any kind of lock. */
+/* A take of an attempt is asked for again; the answer to a take, of any kind of lock. */
+int rlk_take_again(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
 void rlk_take_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
 /* Parts of rows: an extension, a renewal of several locks or a delete is asked for again, or has its answer. */
 int rlk_extend_again(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);

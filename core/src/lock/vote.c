@@ -177,7 +177,7 @@ static int awaits_proof(const struct rlk_node *n, const struct rlk_request *r, i
 {
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_UNCHECKED;
-  if (vote != RLK_GRANTED || !rlk_guard_checks_votes(n))
+  if (vote != RLK_GRANTED || !rlk_net_has_markers(n->net))
     return 0;
   *flags |= RLK_UNCHECKED;
   return 1;

@@ -46,7 +46,8 @@ struct rlk_net {
 /* The value of an option that is a text. */
 #define RLK_STRING(net, symbol) ((net)->texts[RLK_OPT_##symbol])
 
-/* Does every server keep a marker of the restart guard? */
+/* Does every server keep a marker of the restart guard? It is asked for behind every SET, and the time behind every SET
+ * and extension. */
 static inline int rlk_net_has_markers(const struct rlk_net *net)
 {
   return RLK_INT(&net->options, GUARD) == RLK_GUARD_MARKER;

@@ -9,12 +9,6 @@
 
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */
 
-/* Is the marker asked for behind every SET, and the time behind every SET and extension? */
-static inline int rlk_guard_checks_votes(const struct rlk_node *node)
-{
-  return rlk_net_has_markers(node->net);
-}
-
 /* The server's past by its set-up: READY, perhaps with a quarantine; CONTINUE while the marker is being written;
  * REFUSE or DROP with the reason in why. */
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);

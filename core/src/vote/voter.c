@@ -24,7 +24,7 @@ static void judge(struct rlk_line *l, int64_t now)
 /* A server that was a replica meanwhile, on the same connection: the answers behind this one do not count. */
 static void note_change(struct rlk_line *l)
 {
-  if (!rlk_guard_checks_votes(l->node)) {
+  if (!rlk_net_has_markers(l->node->net)) {
     rlk_eligible_note_server(l);
     return;
   }
@@ -60,7 +60,7 @@ int rlk_voter_take(struct rlk_node *n, const struct rlk_outcome *out)
 /* An operator may change the marker of a node that waits, or that allows shorter leases than this client. */
 static int may_change(const struct rlk_node *n, int64_t now)
 {
-  return rlk_guard_checks_votes(n) &&
+  return rlk_net_has_markers(n->net) &&
          (rlk_guard_waits(n, now) || n->voter->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
 }
 
