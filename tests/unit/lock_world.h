@@ -16,7 +16,6 @@
 #include "kinds/kinds.h"
 #include "lock/asking.h"
 #include "lock/dispatch.h"
-#include "lock/extend.h"
 #include "lock/holder.h"
 #include "lock/lease.h"
 #include "lock/operation.h"

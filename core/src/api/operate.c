@@ -4,8 +4,6 @@
 #include "../client/driver.h"
 #include "../client/keeper.h"
 #include "../lock/depth.h"
-#include "../lock/examine.h"
-#include "../lock/extend.h"
 #include "../lock/lease.h"
 #include "../lock/listing.h"
 #include "../lock/operation.h"

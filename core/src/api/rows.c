@@ -20,14 +20,6 @@ static int node_of(const redlock_lock *lock, const struct rlk_listed *row, int *
   return node;
 }
 
-static int keys_of(const redlock_lock *lock, const struct rlk_listed *row)
-{
-  int keys = 0;
-  for (int i = 0; i < lock->engine->net.node_count; i++)
-    keys += row->cells[i].until_ns != 0;
-  return keys;
-}
-
 static const char *kind_of(const struct rlk_listed *row, const struct rlk_cell *cell)
 {
   if (row->slot || (cell && rlk_token_permits(cell->token, strlen(cell->token)) > 0))
@@ -101,7 +93,7 @@ static void json(const redlock_lock *lock, const struct rlk_listed *row, struct 
                   : !is_held          ? "split"
                   : cell->form == 'r' ? "shared"
                                       : "held",
-                  is_held ? like : keys_of(lock, row));
+                  is_held ? like : rlk_listed_keys(lock, row));
   if (is_held)
     holder(lock, row, node, out, now);
   waiters(row, out);

@@ -26,7 +26,6 @@ void rlk_client_hand_over(redlock_client *c)
   rlk_mark_woken(&c->engine, heir);
 }
 
-/* Waits for input without holding the mutex, then handles it. 0, or -EINTR. */
 int rlk_client_drive_once(redlock_client *c, int64_t until_ns)
 {
   struct rlk_poll_event events[RLK_POLL_EVENTS];
@@ -94,7 +93,6 @@ static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_
   return w.drives;
 }
 
-/* Blocks until the lock's operation has ended, until_ns, or, if interruptible, a signal. */
 int rlk_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   if (c->engine.net.env.stepped || !rlk_is_awaited(lock))

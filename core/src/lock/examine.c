@@ -1,11 +1,10 @@
-#include "examine.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "asking.h"
 #include "flight.h"
 #include "lease.h"
+#include "operation.h"
 #include "programs.h"
 #include "release.h"
 #include "round.h"
@@ -51,8 +50,7 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_out out;
   if ((is_of_programs(key) ? rlk_programs_put(&out, n) : put_script(&out, n, key)) != 0)
     return -1;
-  rlk_ask_end(&out, (struct rlk_request){
-                        .ask = &row_told, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now});
+  rlk_ask_end(&out, rlk_probe_of(lock, &row_told, now));
   return 0;
 }
 

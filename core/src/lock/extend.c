@@ -1,12 +1,12 @@
 /* Extending a lease, or setting its remaining time: until a majority has confirmed, the lease is nearly over or an
  * outage lasts too long. */
 #include "asking.h"
-#include "extend.h"
 #include "flight.h"
 #include "form.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
+#include "operation.h"
 #include "renewal.h"
 #include "round.h"
 #include "backoff.h"
@@ -205,11 +205,6 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   return advance(lock, now);
 }
 
-static int ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
-{
-  return rlk_ask_extend(n, lock, now);
-}
-
 static int ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   int status = rlk_ask_expire(n, lock, now);
@@ -218,5 +213,5 @@ static int ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 }
 
 #define EXTENDS .takes_a_lease = 1, .begin = begin, .advance = advance, .timer = timer
-const struct rlk_verb rlk_extend = {.kind = REDLOCK_EXTEND, .name = "extend", .ask = ask_extend, EXTENDS};
+const struct rlk_verb rlk_extend = {.kind = REDLOCK_EXTEND, .name = "extend", .ask = rlk_ask_extend, EXTENDS};
 const struct rlk_verb rlk_expire = {.kind = REDLOCK_EXPIRE, .name = "expire", .ask = ask_expire, EXTENDS};

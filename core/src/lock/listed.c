@@ -92,13 +92,18 @@ void rlk_listing_add(redlock_lock *lock, const char *resource, size_t size, int 
   list->count++;
 }
 
-/* A key may have been deleted since it was found. */
-static int is_worth_a_row(const redlock_lock *lock, const struct rlk_listed *row)
+int rlk_listed_keys(const redlock_lock *lock, const struct rlk_listed *row)
 {
   int keys = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
     keys += row->cells[i].until_ns != 0;
-  return keys || row->waiting || lock->listing->is_exact;
+  return keys;
+}
+
+/* A key may have been deleted since it was found. */
+static int is_worth_a_row(const redlock_lock *lock, const struct rlk_listed *row)
+{
+  return rlk_listed_keys(lock, row) || row->waiting || lock->listing->is_exact;
 }
 
 void rlk_listing_keep(redlock_lock *lock, int looked)

@@ -173,11 +173,6 @@ static int put_pattern(redlock_lock *lock)
 
 static const struct rlk_ask row_names, row_rows;
 
-static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_ask *row, int64_t now)
-{
-  return (struct rlk_request){.ask = row, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now};
-}
-
 static void put_text(struct rlk_out *out, const char *text)
 {
   rlk_out_bulk(out, text, strlen(text));
@@ -193,7 +188,7 @@ static int ask_names(struct rlk_node *n, redlock_lock *lock, int64_t now)
   rlk_out_number(&out, KEYS_PER_QUESTION);
   put_text(&out, RLK_STRING(n->net, KEY_PREFIX));
   rlk_out_bytes(&out, list->globs, list->globs_size);
-  rlk_ask_end(&out, request_of(lock, &row_names, now));
+  rlk_ask_end(&out, rlk_probe_of(lock, &row_names, now));
   return 0;
 }
 
@@ -211,7 +206,7 @@ static int ask_rows(struct rlk_node *n, redlock_lock *lock, int64_t now)
     rlk_out_number(&out, list->rows[i]->slot);
     rlk_out_bulk(&out, list->rows[i]->resource, list->rows[i]->size);
   }
-  rlk_ask_end(&out, request_of(lock, &row_rows, now));
+  rlk_ask_end(&out, rlk_probe_of(lock, &row_rows, now));
   return 0;
 }
 

@@ -56,6 +56,8 @@ int64_t rlk_field_number(const struct rlk_field *field);
 /* The answer of a node about the rows that it was asked for: 1 if all of them are there. */
 int rlk_listing_take_rows(redlock_lock *lock, int node, struct rlk_field rest, int64_t now_ns);
 void rlk_listing_drop(redlock_lock *lock);
+/* How many nodes have a key. */
+int rlk_listed_keys(const redlock_lock *lock, const struct rlk_listed *row);
 /* How many nodes have the same under the key of the row as that node; their ends descending in ends_ns, or NULL. */
 int rlk_listed_like(const redlock_lock *lock, const struct rlk_listed *row, int node, int64_t *ends_ns);
 

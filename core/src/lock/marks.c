@@ -2,7 +2,6 @@
 #include "../base/list.h"
 #include "lock.h"
 
-/* The lock's started operation has ended, or it is at risk or lost: redlock_client_next gives its tag. */
 void rlk_mark_ended(struct rlk_engine *e, redlock_lock *lock)
 {
   if (!lock->is_ended) {

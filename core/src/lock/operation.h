@@ -5,6 +5,9 @@
 #include "../node/node.h"
 #include "lock.h"
 
+/* extend.c, examine.c */
+extern const struct rlk_verb rlk_extend, rlk_expire, rlk_examine;
+
 void rlk_operation_advance(redlock_lock *lock, int64_t now_ns);
 /* verb NULL: what a caller took for an operation, which is refused */
 int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t arg, int64_t now_ns);

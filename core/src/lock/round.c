@@ -1,4 +1,3 @@
-/* A round: one request to every node that can be asked, and the time that the answers have. */
 #include <stdlib.h>
 
 #include "../base/mutant.h"

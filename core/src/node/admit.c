@@ -11,7 +11,6 @@
 #define KEPT_NEWS                                                                                                      \
   (UINT32_C(1) << RLK_OUTCOME_SERVER | UINT32_C(1) << RLK_OUTCOME_FORGOTTEN | UINT32_C(1) << RLK_OUTCOME_STEPPED)
 
-/* Whether a set-up is over; its replies count even before it is judged. */
 int rlk_node_is_set_up(struct rlk_line *l)
 {
   struct rlk_request request;
