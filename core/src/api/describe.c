@@ -67,6 +67,11 @@ static void more(struct rlk_text *out, const char *name, const char *value)
   string(out, name, value);
 }
 
+static void number(struct rlk_text *out, const char *name, int is_known, int64_t value)
+{
+  rlk_text_format(out, is_known ? ",\"%s\":%lld" : ",\"%s\":null", name, (long long)value);
+}
+
 /* Why the node does not vote or would not grant a lock, and the advice. */
 static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
@@ -95,11 +100,8 @@ static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t
 {
   const struct rlk_env *env = &n->net->env;
   int64_t middle_ns = n->voter->clock.low_ns + (n->voter->clock.high_ns - n->voter->clock.low_ns) / 2;
-  key(out, "clock_offset_ms");
-  if (!n->voter->clock.at_ns || n->state != RLK_NODE_READY)
-    rlk_text_add(out, "null");
-  else
-    rlk_text_format(out, "%lld", (long long)((middle_ns + now - env->platform->wall_ns(env->context)) / RLK_NS_PER_MS));
+  number(out, "clock_offset_ms", n->voter->clock.at_ns && n->state == RLK_NODE_READY,
+         (middle_ns + now - env->platform->wall_ns(env->context)) / RLK_NS_PER_MS);
 }
 
 /* How it is known that the server has lost no keys. */
@@ -117,21 +119,15 @@ static const char *guard_state(const struct rlk_node *n, int64_t now)
 static void quarantine(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   const char *reason = n->state == RLK_NODE_READY ? rlk_guard_reason(n, now) : "";
-  int64_t left_ns = rlk_guard_until_ns(n) - now;
-  if (n->voter->mark.max_ttl_ms)
-    rlk_text_format(out, ",\"max_ttl_ms\":%lld", (long long)n->voter->mark.max_ttl_ms);
-  else
-    rlk_text_add(out, ",\"max_ttl_ms\":null");
+  int64_t until_ns = rlk_guard_until_ns(n), left_ns = until_ns == RLK_NEVER ? 0 : until_ns - now;
+  number(out, "max_ttl_ms", n->voter->mark.max_ttl_ms > 0, n->voter->mark.max_ttl_ms);
   rlk_text_format(out, ",\"marker_history\":%s",
                   !n->voter->mark.nodes       ? "null"
                   : n->voter->mark.replid2[0] ? "true"
                                               : "false");
   rlk_text_format(out, ",\"quarantined\":%s", *reason ? "true" : "false");
   more(out, "quarantine_reason", reason);
-  if (*reason && rlk_guard_until_ns(n) != RLK_NEVER)
-    rlk_text_format(out, ",\"quarantine_left_ms\":%lld", (long long)((left_ns + RLK_NS_PER_MS - 1) / RLK_NS_PER_MS));
-  else
-    rlk_text_add(out, ",\"quarantine_left_ms\":null");
+  number(out, "quarantine_left_ms", *reason && until_ns != RLK_NEVER, (left_ns + RLK_NS_PER_MS - 1) / RLK_NS_PER_MS);
 }
 
 static void answer(struct rlk_text *out, const char *name, enum rlk_answer answer)
@@ -145,7 +141,7 @@ static void answer(struct rlk_text *out, const char *name, enum rlk_answer answe
 /* Of a certificate, in seconds since 1970. */
 static void expiry(struct rlk_text *out, int64_t at_s)
 {
-  rlk_text_format(out, at_s ? ",\"certificate_expires\":%lld" : ",\"certificate_expires\":null", (long long)at_s);
+  number(out, "certificate_expires", at_s != 0, at_s);
 }
 
 /* A node that is refused is connected to again and again: meanwhile it is what it was. */
@@ -194,7 +190,6 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   server(n, out);
   more(out, "guard", guard_state(n, now));
   quarantine(n, out, now);
-  rlk_text_add(out, ",");
   clock_offset(n, out, now);
   rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu", (long long)(rtt_ns / 1000),
                   n->line->requests.count, (unsigned long long)n->connects, (unsigned long long)n->drops);
