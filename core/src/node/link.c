@@ -41,14 +41,19 @@ static socklen_t to_sockaddr(const struct rlk_address *a, struct sockaddr_storag
   return sizeof *in;
 }
 
-static void sockets_close(struct rlk_link *link)
+static void sockets_abandon(struct rlk_link *link)
 {
-  if (link->fd < 0)
-    return;
-  rlk_poller_forget(link->poller, link->fd);
-  close(link->fd);
+  if (link->fd >= 0)
+    close(link->fd);
   link->fd = -1;
   link->writing = 0;
+}
+
+static void sockets_close(struct rlk_link *link)
+{
+  if (link->fd >= 0)
+    rlk_poller_forget(link->poller, link->fd);
+  sockets_abandon(link);
 }
 
 static void set(int fd, int level, int name, int value)
@@ -99,8 +104,7 @@ static int sockets_open(struct rlk_link *link, const struct rlk_address *address
       return status;
     status = watched;
   }
-  close(link->fd);
-  link->fd = -1;
+  sockets_abandon(link);
   return status;
 }
 
@@ -139,14 +143,6 @@ static void sockets_want_write(struct rlk_link *link, int on)
     return;
   if (rlk_poller_watch(link->poller, link->fd, link->node, link->generation, on, 1) == 0)
     link->writing = on;
-}
-
-static void sockets_abandon(struct rlk_link *link)
-{
-  if (link->fd >= 0)
-    close(link->fd);
-  link->fd = -1;
-  link->writing = 0;
 }
 
 /* One end is the other's machine: a unix socket, the loopback network, or the same address. */
