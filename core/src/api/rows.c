@@ -62,7 +62,7 @@ static void holder(const redlock_lock *lock, const struct rlk_listed *row, int n
   const struct rlk_cell *cell = &row->cells[node];
   int64_t ends_ns[RLK_NODES_MAX], end_ns, left_ms;
   rlk_listed_like(lock, row, node, ends_ns);
-  end_ns = ends_ns[lock->engine->quorum - 1];
+  end_ns = rlk_valid_until(ends_ns, lock->engine->net.node_count, lock->engine->quorum);
   left_ms = end_ns == RLK_NEVER ? REDLOCK_TTL_ENDLESS : end_ns > now ? (end_ns - now) / RLK_NS_PER_MS : 0;
   rlk_text_add(out, ",\"holder\":");
   rlk_text_json(out, cell->token, strlen(cell->token), SIZE_MAX);

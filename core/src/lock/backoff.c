@@ -10,23 +10,16 @@
 static int64_t majority_free_ns(const redlock_lock *lock)
 {
   const struct rlk_engine *e = lock->engine;
-  int64_t ends[RLK_NODES_MAX];
-  int busy = 0, at;
+  int64_t ends[RLK_NODES_MAX], free_ns;
+  int busy = 0, blocking = e->net.node_count - e->quorum + 1; /* so many meet each majority */
   for (int i = 0; i < e->net.node_count; i++) {
-    int64_t end = 0;
-    if (lock->votes[i] == RLK_BUSY) {
-      busy++;
-      end = lock->node_answers[i].until_ns ? lock->node_answers[i].until_ns : RLK_NEVER;
-    } else if (lock->votes[i] != RLK_GRANTED) {
-      end = RLK_NEVER; /* it cannot help */
-    }
-    for (at = i; at > 0 && ends[at - 1] > end; at--)
-      ends[at] = ends[at - 1];
-    ends[at] = end;
+    int is_busy = lock->votes[i] == RLK_BUSY;
+    int64_t end_ns = is_busy ? lock->node_answers[i].until_ns : 0;
+    busy += is_busy;
+    ends[i] = lock->votes[i] == RLK_GRANTED ? 0 : end_ns ? end_ns : RLK_NEVER; /* no other node can help */
   }
-  if (busy < e->net.node_count - e->quorum + 1 || ends[e->quorum - 1] == RLK_NEVER)
-    return RLK_NEVER;
-  return ends[e->quorum - 1] + RLK_NS_PER_MS;
+  free_ns = rlk_valid_until(ends, e->net.node_count, blocking);
+  return busy < blocking || free_ns == RLK_NEVER ? RLK_NEVER : free_ns + RLK_NS_PER_MS;
 }
 
 /* A hint in the past is ignored: the lease was extended, or another client was faster. */

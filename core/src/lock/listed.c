@@ -126,14 +126,11 @@ int rlk_listed_like(const redlock_lock *lock, const struct rlk_listed *row, int 
   int count = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     const struct rlk_cell *other = &row->cells[i];
-    int at = count;
-    if (!other->until_ns || other->form != cell->form || (cell->form != 'r' && strcmp(other->token, cell->token) != 0))
-      continue;
-    for (; ends_ns && at > 0 && ends_ns[at - 1] < other->until_ns; at--)
-      ends_ns[at] = ends_ns[at - 1];
+    int is_like =
+        other->until_ns && other->form == cell->form && (cell->form == 'r' || strcmp(other->token, cell->token) == 0);
     if (ends_ns)
-      ends_ns[at] = other->until_ns;
-    count++;
+      ends_ns[i] = is_like ? other->until_ns : 0;
+    count += is_like;
   }
   return count;
 }

@@ -58,7 +58,7 @@ int rlk_listing_take_rows(redlock_lock *lock, int node, struct rlk_field rest, i
 void rlk_listing_drop(redlock_lock *lock);
 /* How many nodes have a key. */
 int rlk_listed_keys(const redlock_lock *lock, const struct rlk_listed *row);
-/* How many nodes have the same under the key of the row as that node; their ends descending in ends_ns, or NULL. */
+/* How many nodes have the same under the key of the row as that node; when that ends, by node, in ends_ns, or NULL. */
 int rlk_listed_like(const redlock_lock *lock, const struct rlk_listed *row, int node, int64_t *ends_ns);
 
 #endif
