@@ -65,7 +65,7 @@ int64_t rlk_node_patience_ns(const struct rlk_node *n, const struct rlk_terms *t
 int rlk_node_is_late(const struct rlk_node *n, int64_t node_timeout_ns, int64_t now)
 {
   const struct rlk_request *oldest = rlk_line_oldest(n->line);
-  return oldest && now - oldest->sent_ns > node_timeout_ns;
+  return oldest && now - oldest->sent_ns >= node_timeout_ns;
 }
 
 int rlk_node_can_ask(const struct rlk_node *n, int64_t node_timeout_ns, int64_t now)

@@ -57,6 +57,30 @@ def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
     assert max(waits_s) < 0.2
 
 
+@pytest.mark.parametrize("late_ms", [310, 350, 400])
+def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
+    urls = [proxy.url for proxy in proxies]
+    locks = [make_client(urls, wake="poll", node_timeout_ms="auto").lock(**LONG) for _ in range(4)]
+    assert locks[0].acquire(5000) == OK
+
+    def take(lock):
+        assert lock.acquire(60000) == OK and lock.release() == OK
+
+    calls = []
+    for lock in locks[1:]:
+        calls.append(Call(take, lock))
+        time.sleep(0.1)
+    time.sleep(2)
+    proxies[nodes.nodes.index(in_order(nodes)[0])].delay(down_ms=late_ms)
+    time.sleep(0.02)
+    assert locks[0].release() == OK
+    begun_s = time.monotonic()
+    for call in calls:
+        call.join()
+    print(time.monotonic() - begun_s)
+    assert time.monotonic() - begun_s < 2
+
+
 def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_client):
     """It has no place of its own before the first one's turn has come; later ones are behind it. The place of a holder
     lasts for a fourth of a second, in which others have to be seen."""
