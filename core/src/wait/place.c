@@ -14,7 +14,8 @@
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
 #define CHANNEL_PREFIX "libredlock:w:"
-#define BEHIND_MAX 999                 /* its digits in a promise */
+#define BEHIND_MAX 999 /* its digits in a promise */
+#define PAUSE_MIN_NS (RLK_NS_PER_MS / 2)
 #define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
@@ -225,6 +226,52 @@ int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim 
   put_channels(out, &claim->key->queue);
   put_woken(out);
   return 0;
+}
+
+/* ---- its rank ---- */
+
+void rlk_rank_note(struct rlk_rank *rank, int64_t before, int64_t now)
+{
+  if (before == rank->before)
+    return;
+  if (before < rank->before && rank->is_known)
+    rank->step_ns = (now - rank->changed_ns) / (rank->before - before);
+  rank->changed_ns = now;
+  rank->before = before;
+  rank->is_known = 1;
+}
+
+static int64_t within(int64_t value, int64_t least, int64_t top)
+{
+  return value < least ? least : value > top ? top : value;
+}
+
+/* With push, asking only covers a push that is lost. */
+static int64_t pushed_pause_ns(const struct rlk_rank *rank, int64_t now)
+{
+  if (rank->before == 0) /* the holder may not wake the next */
+    return within((now - rank->changed_ns) / 4, RLK_ASK_MIN_NS, RLK_ASK_NS);
+  return within(RLK_STEP_NS * (rank->before - 1), RLK_ASK_NS, RLK_STEP_MAX_NS);
+}
+
+/* Soon if it is next, and the later the longer nothing has changed; but not later than it should be next at the rate at
+ * which the queue has moved. */
+static int64_t polled_pause_ns(const redlock_lock *lock, const struct rlk_rank *rank, int64_t now)
+{
+  int64_t top_ns = rlk_smaller(RLK_INT(&lock->options, RETRY_DELAY_MS) * RLK_NS_PER_MS, 2 * RLK_ASK_NS);
+  int64_t same_ns = within((now - rank->changed_ns) / 4, PAUSE_MIN_NS, top_ns);
+  if (rank->before <= 1) /* that one may be the holder, whose place goes with its release */
+    return rlk_smaller(same_ns, RLK_ASK_NS);
+  if (rank->step_ns)
+    same_ns = within(rank->step_ns / 3, PAUSE_MIN_NS, top_ns);
+  return within(same_ns * (rank->before - 1), PAUSE_MIN_NS, RLK_POLL_MAX_NS);
+}
+
+int64_t rlk_rank_pause_ns(const redlock_lock *lock, const struct rlk_rank *rank, int node, int64_t now)
+{
+  int is_pushed = node >= 0 && (lock->wait->place.listens >> node & 1) && /* it promised to ask as one that is woken */
+                  rlk_listener_is_ready(&lock->engine->net.nodes[node]);
+  return is_pushed ? pushed_pause_ns(rank, now) : polled_pause_ns(lock, rank, now);
 }
 
 /* ---- the place that a lock has ---- */

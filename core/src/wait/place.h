@@ -16,6 +16,7 @@ struct rlk_promise {
 #define RLK_POLL_MAX_NS (1000 * RLK_NS_PER_MS) /* or this often without push */
 #define RLK_WOKEN_NS (150 * RLK_NS_PER_MS)     /* a woken waiter has so long to ask */
 #define RLK_ASK_NS (100 * RLK_NS_PER_MS)       /* the next in turn asks this often, beside the push */
+#define RLK_ASK_MIN_NS (5 * RLK_NS_PER_MS)
 struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home);
 
 /* What is asked of a queue: the row of the answer, the resource, and for how long a lock of several lets others pass.
@@ -47,6 +48,10 @@ static inline int rlk_hands_over(const struct rlk_claim *claim, const struct rlk
 }
 /* A release that does both. */
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);
+
+void rlk_rank_note(struct rlk_rank *rank, int64_t before, int64_t now_ns);
+/* When the lock asks that queue again, if no push wakes it. */
+int64_t rlk_rank_pause_ns(const redlock_lock *lock, const struct rlk_rank *rank, int node, int64_t now_ns);
 
 /* A place of its own for the lock, on no node yet. */
 void rlk_place_take(redlock_lock *lock);

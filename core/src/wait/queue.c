@@ -17,9 +17,7 @@
 #define MS RLK_NS_PER_MS
 #define SPREAD_NS (10 * MS) /* between waiters that would ask at the same moment */
 #define SPREAD_MAX_NS (100 * MS)
-#define RESOURCE_MAX 65536 /* longer ones are waited for without the queue */
-#define ASK_MIN_NS (5 * MS)
-#define PAUSE_MIN_NS (MS / 2)
+#define RESOURCE_MAX 65536     /* longer ones are waited for without the queue */
 #define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
 #define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
 #define CLEARED_MAX 1000       /* so many places one script clears away at most (node/scripts.c): more may be left */
@@ -59,9 +57,6 @@ static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
   lock->wait->second = from->wait->second;
   lock->wait->spare_due_ns = from->wait->spare_due_ns;
   lock->wait->rank = from->wait->rank;
-  lock->wait->rank_changed_ns = from->wait->rank_changed_ns;
-  lock->wait->is_ranked = from->wait->is_ranked;
-  lock->wait->step_ns = from->wait->step_ns;
   lock->wait->in_vain = from->wait->in_vain;
   lock->wait->pause_until_ns = from->wait->pause_until_ns;
   stand_behind(from, now);
@@ -139,47 +134,6 @@ static int home_of(const redlock_lock *lock, int64_t now)
   return rlk_home_has_majority(lock, RLK_LATE_NS, now) ? rlk_room_home(lock, lock->key, now) : -1;
 }
 
-/* The one before it may be the holder itself, whose place goes with its release. */
-static int is_next(const redlock_lock *lock)
-{
-  return lock->wait->rank <= 1;
-}
-
-static int64_t within(int64_t value, int64_t least, int64_t top)
-{
-  return value < least ? least : value > top ? top : value;
-}
-
-/* With push, asking only covers a push that is lost. */
-static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
-{
-  if (lock->wait->rank == 0) /* the holder may not wake the next */
-    return within((now - lock->wait->rank_changed_ns) / 4, ASK_MIN_NS, RLK_ASK_NS);
-  return is_next(lock) ? RLK_ASK_NS : within(RLK_STEP_NS * (lock->wait->rank - 1), 0, RLK_STEP_MAX_NS);
-}
-
-/* When it asks again if no push wakes it: soon if it is next, and the later the longer nothing has changed; but not
- * later than it should be next at the rate at which the queue has moved. */
-static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
-{
-  int64_t delay_ns = RLK_INT(&lock->options, RETRY_DELAY_MS) * MS;
-  int64_t top_ns = delay_ns < 2 * RLK_ASK_NS ? delay_ns : 2 * RLK_ASK_NS;
-  int64_t same_ns = within((now - lock->wait->rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
-  int64_t before = lock->wait->rank - 1;
-  if (is_next(lock))
-    return same_ns;
-  if (lock->wait->step_ns)
-    same_ns = within(lock->wait->step_ns / 3, PAUSE_MIN_NS, top_ns);
-  return within(same_ns * before, PAUSE_MIN_NS, RLK_POLL_MAX_NS);
-}
-
-static int64_t pause_ns(const redlock_lock *lock, int64_t now)
-{
-  const struct rlk_node *home = &lock->engine->net.nodes[lock->wait->home];
-  int is_pushed = lock->wait->relies_on_push && rlk_listener_is_ready(home);
-  return is_pushed ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
-}
-
 static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->wait->home];
@@ -190,7 +144,6 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
     lock->wait->spare_due_ns = now + RLK_ASK_NS;
     rlk_place_ask_at(lock, lock->wait->second, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
   }
-  lock->wait->relies_on_push = rlk_listener_is_ready(home);
   lock->wait->told_ns = RLK_NEVER;
   lock->op.phase = RLK_ASKING_QUEUE;
   lock->round.is_tight = 0;
@@ -245,11 +198,8 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
     rlk_place_take(lock);
     lock->wait->home = lock->wait->second = -1;
   }
-  if (home != lock->wait->home) {
-    lock->wait->rank_changed_ns = now;
-    lock->wait->rank = 1;
-    lock->wait->step_ns = lock->wait->is_ranked = 0;
-  }
+  if (home != lock->wait->home)
+    lock->wait->rank = (struct rlk_rank){.before = 1, .changed_ns = now};
   choose_second(lock, home, now);
   lock->round.number++;
   return ask(lock, now);
@@ -265,17 +215,6 @@ static void note_busy(redlock_lock *lock, int64_t now)
   rlk_queue_tell(lock, now);
 }
 
-static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
-{
-  if (rank == lock->wait->rank)
-    return;
-  if (rank < lock->wait->rank && lock->wait->is_ranked)
-    lock->wait->step_ns = (now - lock->wait->rank_changed_ns) / (lock->wait->rank - rank);
-  lock->wait->rank_changed_ns = now;
-  lock->wait->rank = rank;
-  lock->wait->is_ranked = 1;
-}
-
 static void note_key(redlock_lock *lock, int64_t until_ns)
 {
   lock->votes[lock->wait->home] = until_ns ? RLK_BUSY : RLK_FREE;
@@ -288,21 +227,22 @@ static void note_key(redlock_lock *lock, int64_t until_ns)
  * woken and has not taken what is free. Those behind leave a moment to those before them. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  int64_t at_ns = rlk_smaller(now + pause_ns(lock, now), lock->wait->told_ns);
-  int64_t moment_ns = within(lock->wait->rank * SPREAD_NS, 0, SPREAD_MAX_NS);
+  int64_t at_ns =
+      rlk_smaller(now + rlk_rank_pause_ns(lock, &lock->wait->rank, lock->wait->home, now), lock->wait->told_ns);
+  int64_t moment_ns = rlk_smaller(lock->wait->rank.before * SPREAD_NS, SPREAD_MAX_NS);
   int64_t end_ns = until_ns ? until_ns : now + RLK_WOKEN_NS;
   if (until_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
     return at_ns;
-  end_ns += MS + (is_next(lock) ? 0 : moment_ns);
+  end_ns += MS + (lock->wait->rank.before <= 1 ? 0 : moment_ns);
   return rlk_smaller(end_ns, at_ns);
 }
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
-  int is_first = rank == 0 || RLK_MUTANT(QUEUE_JUMPER), is_cleared = lock->wait->rank - rank >= CLEARED_MAX;
+  int is_first = rank == 0 || RLK_MUTANT(QUEUE_JUMPER), is_cleared = lock->wait->rank.before - rank >= CLEARED_MAX;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
-  note_rank(lock, rank, now);
+  rlk_rank_note(&lock->wait->rank, rank, now);
   note_key(lock, until_ns);
   if (is_first && until_ns == 0 && now >= lock->wait->pause_until_ns)
     return RLK_TURN_ATTEMPT;
@@ -312,7 +252,7 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
   if (is_first && until_ns == 0)
     return sleep_until(lock, lock->wait->pause_until_ns);
   if (is_cleared && until_ns == 0)
-    return sleep_until(lock, now + ASK_MIN_NS);
+    return sleep_until(lock, now + RLK_ASK_MIN_NS);
   return sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
@@ -390,7 +330,7 @@ static void note_vain(redlock_lock *lock, int64_t now)
   int64_t pause = lock->wait->in_vain < 10 ? MS << lock->wait->in_vain : VAIN_MAX_NS;
   int64_t spread = (int64_t)(rlk_random(&lock->engine->net) % MS);
   lock->wait->in_vain++;
-  lock->wait->pause_until_ns = now + within(pause, 0, VAIN_MAX_NS) + spread;
+  lock->wait->pause_until_ns = now + rlk_smaller(pause, VAIN_MAX_NS) + spread;
 }
 
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
@@ -480,8 +420,8 @@ static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
 /* Another node than home has woken it. Home does, too, unless somebody stands before it there. */
 static void ask_soon(redlock_lock *lock, int64_t now)
 {
-  if (lock->op.phase == RLK_SLEEPING && now + ASK_MIN_NS < lock->attempt.wake_ns)
-    sleep_until(lock, now + ASK_MIN_NS);
+  if (lock->op.phase == RLK_SLEEPING && now + RLK_ASK_MIN_NS < lock->attempt.wake_ns)
+    sleep_until(lock, now + RLK_ASK_MIN_NS);
 }
 
 /* One before it has been woken, and should have taken the lock by then. */

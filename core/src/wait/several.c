@@ -9,14 +9,12 @@
 #include "../lock/asking.h"
 #include "../lock/backoff.h"
 #include "../lock/round.h"
-#include "../node/listener.h"
 #include "room.h"
 
 #define MS RLK_NS_PER_MS
 #define KEEP_MIN_NS (50 * MS)
 #define KEEP_SHARE 6  /* it keeps free resources for this part of its wait, */
 #define PASS_FACTOR 4 /* then lets others pass for so many times as long */
-#define ASK_MIN_NS (5 * MS)
 
 /* By the clock of the home of the first resource: it is the same number in all queues, so no two such locks stand
  * crosswise. Clocks that differ cost order alone. */
@@ -33,7 +31,7 @@ static int64_t arrival_us(const redlock_lock *lock, int home, int64_t now)
 static int ranks_at_most(const redlock_lock *lock, int rank)
 {
   for (int i = 0; i < lock->key->count; i++)
-    if (lock->wait->parts[i].rank > rank)
+    if (lock->wait->parts[i].rank.before > rank)
       return 0;
   return 1;
 }
@@ -100,18 +98,6 @@ static void leave(redlock_lock *lock, int part)
   at->home = -1;
 }
 
-/* With a listener asking only covers a wake-up that is lost. */
-static int64_t pause_ns(const redlock_lock *lock, const struct rlk_part_wait *at, int64_t now)
-{
-  int64_t quarter_ns = (now - lock->wait->arrived_ns) / 4;
-  int64_t pause = quarter_ns < ASK_MIN_NS ? ASK_MIN_NS : rlk_smaller(quarter_ns, RLK_ASK_NS);
-  if (at->rank <= 1)
-    return pause;
-  if (at->home >= 0 && rlk_listener_is_ready(&lock->engine->net.nodes[at->home]))
-    pause = RLK_STEP_NS;
-  return rlk_smaller(pause * at->rank, RLK_POLL_MAX_NS);
-}
-
 /* For as long as it lets others pass, but not for long: it says so again in time. */
 static int64_t open_ns(const redlock_lock *lock, int64_t now)
 {
@@ -131,9 +117,10 @@ static void ask(redlock_lock *lock, int part, int64_t now)
     leave(lock, part);
   at->home = home;
   at->asked_ns = now;
-  at->ask_ns = now + pause_ns(lock, at, now);
+  at->ask_ns = now + rlk_larger(rlk_rank_pause_ns(lock, &at->rank, home, now), /* the answer may be under way */
+                                home >= 0 ? 2 * lock->engine->net.nodes[home].rtt_ns : 0);
   if (home < 0 || rlk_place_ask_at(lock, home, &wish, now) != 0) {
-    at->rank = 0; /* it tries beside that queue */
+    at->rank.before = 0; /* it tries beside that queue */
     at->is_free = 1;
   }
 }
@@ -186,7 +173,7 @@ static int begin(redlock_lock *lock, int64_t now)
     return -1;
   rlk_place_take(lock);
   for (int i = 0; i < lock->key->count; i++)
-    lock->wait->parts[i] = (struct rlk_part_wait){.home = -1, .rank = 2};
+    lock->wait->parts[i] = (struct rlk_part_wait){.home = -1, .rank = {.before = 2, .changed_ns = now}};
   lock->wait->arrival_us = arrival_us(lock, rlk_room_home(lock, lock->key, now), now);
   lock->wait->keeps = 0;
   lock->wait->keeps_until_ns = 0;
@@ -208,9 +195,9 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
   struct rlk_part_wait *at = lock->wait->parts ? &lock->wait->parts[part] : NULL;
   if (!at || !rlk_has_place(lock) || at->home != node)
     return RLK_TURN_NONE;
-  at->rank = (int)rank;
+  rlk_rank_note(&at->rank, rank, now);
   at->is_free = is_free;
-  at->ask_ns = now + pause_ns(lock, at, now);
+  at->ask_ns = now + rlk_rank_pause_ns(lock, &at->rank, node, now);
   if (until_ns && until_ns + MS < at->ask_ns)
     at->ask_ns = until_ns + MS;
   return lock->op.phase == RLK_SLEEPING ? rlk_several_step(lock, now) : RLK_TURN_NONE;
@@ -219,7 +206,7 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
 /* However often it is woken, it asks once in a round trip. Its own question may have woken it. */
 enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now)
 {
-  int64_t gap_ns = is_release ? rlk_backoff_round_trip_ns(lock->engine) : ASK_MIN_NS;
+  int64_t gap_ns = is_release ? rlk_backoff_round_trip_ns(lock->engine) : RLK_ASK_MIN_NS;
   for (int i = 0; lock->wait->parts && i < lock->key->count; i++) {
     struct rlk_part_wait *at = &lock->wait->parts[i];
     if (at->home == node && at->asked_ns + gap_ns < at->ask_ns)

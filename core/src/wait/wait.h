@@ -17,10 +17,18 @@ enum rlk_turn {
   RLK_TURN_ATTEMPT /* it is to make an attempt now */
 };
 
+/* A place in a queue, by the last answer. */
+struct rlk_rank {
+  int64_t before; /* so many are before it; of several resources: 0 none, 1 none of several */
+  int64_t changed_ns;
+  int64_t step_ns; /* how long one of them took; 0: not known */
+  int is_known;    /* there was an answer */
+};
+
 /* What a lock of several resources knows of one of them (several.c). */
 struct rlk_part_wait {
   int home; /* the node of the queue in which it has a place; -1: none */
-  int rank; /* how many are before it: 0 none, 1 none of several resources */
+  struct rlk_rank rank;
   int is_free;
   int64_t asked_ns, ask_ns; /* when it was asked for, and when it is to be asked for again */
 };
@@ -44,20 +52,16 @@ struct rlk_wait {
   struct rlk_place place;        /* in the queues of two nodes: */
   int home, second;              /* ... the one that it believes, and another one, if home gets late; -1: none */
   int64_t spare_due_ns;          /* when that is asked for again */
-  int64_t rank;                  /* of the last answer */
-  int64_t rank_changed_ns;
-  int is_ranked;               /* there was an answer */
-  int64_t told_ns;             /* by when it was told to ask again; RLK_NEVER */
-  int is_told;                 /* that it is its turn, while an attempt or a pause was under way */
-  int relies_on_push;          /* it promised to ask again as one that is woken */
-  int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
-  int in_vain;                 /* attempts that failed although its turn had come */
-  int64_t pause_until_ns;      /* ... and until when there is no other one */
-  struct rlk_part_wait *parts; /* of several resources; NULL: it has not waited yet */
-  int64_t arrival_us;          /* ... its place in all queues is by this */
-  int64_t keeps_until_ns;      /* ... it keeps what is free, or lets others pass, until then; 0: it is not first yet */
-  int64_t keep_ns;             /* ... for so long, */
-  int keeps;                   /* ... and which of both it does */
+  struct rlk_rank rank;          /* at home */
+  int64_t told_ns;               /* by when it was told to ask again; RLK_NEVER */
+  int is_told;                   /* that it is its turn, while an attempt or a pause was under way */
+  int in_vain;                   /* attempts that failed although its turn had come */
+  int64_t pause_until_ns;        /* ... and until when there is no other one */
+  struct rlk_part_wait *parts;   /* of several resources; NULL: it has not waited yet */
+  int64_t arrival_us;            /* ... its place in all queues is by this */
+  int64_t keeps_until_ns; /* ... it keeps what is free, or lets others pass, until then; 0: it is not first yet */
+  int64_t keep_ns;        /* ... for so long, */
+  int keeps;              /* ... and which of both it does */
   struct rlk_others others;
 };
 

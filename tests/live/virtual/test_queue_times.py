@@ -50,7 +50,7 @@ def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
             time.sleep(0.005)
             assert lock.release() == OK
 
-    calls = [Call(repeat, make_client(nodes.urls, wake=wake).lock("a", "b", **LONG), waits_s) for _ in range(4)]
+    calls = [Call(repeat, make_client(nodes.urls, wake=wake).lock("a", "b", **LONG), waits_s) for _ in range(8)]
     calls += [Call(repeat, make_client(nodes.urls).lock(resource, **LONG), []) for resource in others]
     for call in calls:
         call.join()
