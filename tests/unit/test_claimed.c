@@ -128,7 +128,7 @@ static int answer_everything(int waited_for)
     while (asked(i) > 0) {
       struct rlk_request *oldest = &requests_of(i)->ring[requests_of(i)->first];
       int is_left = oldest->ask == &rlk_row_part && oldest->of.part.number == waited_for;
-      struct rlk_reply reply = {.type = RLK_REPLY_INTEGER, .integer = is_left ? 2 : 0};
+      struct rlk_reply reply = {.type = RLK_REPLY_INTEGER, .integer = is_left ? 2 : 0, .integers = {0, -2}};
       questions += oldest->ask == &rlk_row_queued || oldest->ask == &rlk_row_part;
       answer_reply(i, oldest->ask, RLK_GRANTED, RLK_FAULT_NONE, &reply);
     }
@@ -140,7 +140,7 @@ static int cycle(int waited_for)
 {
   int questions;
   call(REDLOCK_ACQUIRE, 60000);
-  questions = answer_everything(waited_for);
+  questions = answer_everything(waited_for) + answer_everything(waited_for);
   assert_int_equal(lock->state, REDLOCK_STATE_HELD);
   call(REDLOCK_RELEASE, 0);
   return questions + answer_everything(waited_for);
@@ -156,7 +156,7 @@ static void queues_that_were_empty_a_moment_ago_are_not_asked_again(void **state
   assert_int_equal(cycle(-1), 0);
   now_ns += 30 * MS;
   assert_int_equal(cycle(1), 4);
-  assert_int_equal(cycle(-1), 4);
+  assert_int_equal(cycle(-1), 2); /* it stands in both before it tries */
   assert_int_equal(cycle(-1), 0);
 }
 

@@ -45,7 +45,7 @@ struct rlk_key {
   int count; /* of resources */
   size_t all_size;
   char *all;              /* the bulk strings of all, one behind the other; of one resource: bulk */
-  uint64_t hash;          /* of those; 0: not known yet */
+  uint64_t hash;          /* of those, or of the one resource; 0: not known yet */
   struct rlk_key **alone; /* each but the first as a key by itself, where it was asked for; else NULL */
 };
 

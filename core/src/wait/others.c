@@ -1,6 +1,5 @@
 #include "others.h"
 
-#include "../base/hash.h"
 #include "../base/macros.h"
 #include "../base/mutant.h"
 #include "../lock/kind.h"
@@ -11,32 +10,8 @@
 #include "room.h"
 
 #define MS RLK_NS_PER_MS
-#define CONTENDED_NS (2000 * MS)
 #define KNOWS_WITHIN_NS (20 * MS) /* one node says whether others wait; it need not be among the fastest */
 #define ALONE_NS (20 * MS)        /* nobody is asked for so long after the last answer that nobody waits */
-
-/* Whoever re-acquires without contention skips the queue, with the same handle or another one. */
-static struct rlk_alone *alone_at(struct rlk_engine *e, struct rlk_key *key)
-{
-  if (!key->hash)
-    key->hash = rlk_hash(RLK_HASH_OF_NOTHING, key->all, key->all_size);
-  return &e->waits->alone[(key->hash ^ key->hash >> 32) % RLK_ALONE_KEPT];
-}
-
-static void note_alone(struct rlk_engine *e, struct rlk_key *key, int is_alone, int64_t now)
-{
-  struct rlk_alone *at = alone_at(e, key);
-  if (is_alone)
-    *at = (struct rlk_alone){key->hash, now};
-  else if (at->key_hash == key->hash)
-    at->key_hash = 0;
-}
-
-static int is_alone(const redlock_lock *lock, int64_t now, int64_t within_ns)
-{
-  const struct rlk_alone *at = alone_at(lock->engine, lock->key);
-  return at->key_hash == lock->key->hash && now - at->at_ns < within_ns;
-}
 
 /* A node that was never connected may be the one that is home to others. */
 static int is_connecting(const struct rlk_engine *e)
@@ -69,7 +44,7 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
 
 void rlk_others_look(redlock_lock *lock, int64_t now)
 {
-  int is_needed = !rlk_has_place(lock) && !is_alone(lock, now, ALONE_NS) && rlk_queue_is_used(lock);
+  int is_needed = !rlk_has_place(lock) && !rlk_heard(lock, 0, ALONE_NS, now) && rlk_queue_is_used(lock);
   lock->wait->others = (struct rlk_others){.home = is_needed ? home_or_anywhere(lock, now) : -1};
 }
 
@@ -126,8 +101,8 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
   if (rlk_has_place(lock) || may_have_room(lock, now))
-    note_alone(lock->engine, lock->key, 0, now); /* until home answers */
-  else if (is_alone(lock, now, ALONE_NS / 2))    /* home may answer later than the next acquire begins */
+    rlk_heard_forget_alone(lock->engine, lock->key); /* until home answers */
+  else if (rlk_heard(lock, 0, ALONE_NS / 2, now))    /* home may answer later than the next acquire begins */
     return;
   lock->claim->hands_over = rlk_has_place(lock) ? lock->wait->home : home_or_anywhere(lock, now);
   lock->claim->queues_empty = 0;
@@ -168,18 +143,17 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     claim->queues_empty = -1; /* another node may not know */
   else if (claim->queues_empty < 0)
     return;
-  if (others_wait)
-    room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
-  else if (e->waits->room_count)
+  if (e->waits->room_count)
     room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
-  note_alone(e, claim->key, !others_wait, now);
-  if (!room)
-    return;
-  for (first = room->first;
+  for (first = room ? room->first : NULL;
        first && !rlk_has_place(first);) /* without one it waits beside the queue, or behind others */
     first = first->wait->next;
-  if (!others_wait || !first) /* else it may be that one of whom the node has heard */
-    room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
+  if (others_wait && first) /* it may be that one of whom the node has heard */
+    rlk_heard_forget_alone(e, claim->key);
+  else
+    rlk_heard_note(e, claim->key, others_wait, now);
+  if (!room)
+    return;
   ours = room->ours_until_ns ? room->first : NULL;
   if (ours && ours != first)
     ours->wait->is_told = !others_wait;
@@ -193,7 +167,7 @@ void rlk_others_handed_over_part(struct rlk_engine *e, struct rlk_claim *claim, 
   if (claim->hands_over != RLK_QUEUE_EACH)
     return;
   if (others_wait || ++claim->queues_empty == claim->key->count)
-    note_alone(e, claim->key, !others_wait, now);
+    rlk_heard_note(e, claim->key, others_wait, now);
 }
 
 /* ---- the release ---- */

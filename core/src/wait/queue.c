@@ -181,7 +181,7 @@ static int is_behind_ours(const redlock_lock *lock, int64_t now)
 {
   const struct rlk_room *room = lock->wait->room;
   return room && room->first == lock && !rlk_has_place(lock) && now < room->ours_until_ns &&
-         now >= room->contended_until_ns;
+         !rlk_heard(lock, 1, RLK_CONTENDED_NS, now);
 }
 
 /* The first of the room asks for its place, or, where there is no queue, for the lock. */
@@ -283,22 +283,26 @@ void rlk_queue_forget(redlock_lock *lock)
 
 enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 {
-  struct rlk_room *room;
+  struct rlk_room *room = NULL;
+  int is_known = rlk_heard(lock, 1, RLK_CONTENDED_NS, now) && !RLK_MUTANT(QUEUE_JUMPER);
   lock->wait->place.number = 0;
   lock->wait->in_vain = lock->wait->is_told = 0;
   lock->wait->pause_until_ns = 0;
   lock->wait->others.are_waiting = 0;
   lock->attempt.began_ns = lock->wait->arrived_ns = lock->round.asked_all_ns = now;
   lock->wait->arrival = ++lock->engine->waits->arrivals;
-  if (!lock->engine->waits->room_count || lock->key->count > 1 || !rlk_queue_is_used(lock) ||
-      (room = rlk_room_of(lock, now)) == NULL)
+  if ((!lock->engine->waits->room_count && !is_known) || !rlk_queue_is_used(lock))
     return RLK_TURN_NONE;
   rlk_round_clear(lock);
-  if (rlk_room_alike(room->first, lock)) {
+  if (lock->key->count == 1 && (room = rlk_room_of(lock, now)) != NULL && rlk_room_alike(room->first, lock)) {
     rlk_room_enter(room, lock);
     return stand_behind(lock, now);
   }
-  if (now >= room->contended_until_ns || home_of(lock, now) < 0 || RLK_MUTANT(QUEUE_JUMPER))
+  if (!is_known || home_of(lock, now) < 0)
+    return RLK_TURN_NONE;
+  if (lock->key->count > 1)
+    return rlk_several_wait(lock, now);
+  if ((room = rlk_room_make(lock->engine, lock->key, now)) == NULL)
     return RLK_TURN_NONE;
   rlk_room_enter(room, lock);
   return ask_for_place(lock, now);

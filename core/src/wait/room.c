@@ -29,7 +29,7 @@ struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_
   while ((room = *at) != NULL) {
     if (room->key->resource_size == size && memcmp(rlk_key_resource(room->key), resource, size) == 0) {
       found = room;
-    } else if (!room->first && now >= room->contended_until_ns && now >= room->queue_again_ns) {
+    } else if (!room->first && now >= room->queue_again_ns) {
       *at = room->next;
       free_room(e->waits, room);
       continue;
@@ -156,6 +156,35 @@ void rlk_room_leave(redlock_lock *lock)
   struct rlk_room *room = lock->wait->room;
   RLK_LIST_REMOVE(room->first, room->last, lock, wait->);
   lock->wait->room = NULL;
+}
+
+/* ---- what releases have heard ---- */
+
+static struct rlk_heard *heard_at(struct rlk_engine *e, struct rlk_key *key)
+{
+  if (!key->hash) /* slots have the queue of their resource */
+    key->hash = key->count > 1 ? rlk_hash(RLK_HASH_OF_NOTHING, key->all, key->all_size)
+                               : rlk_hash(RLK_HASH_OF_NOTHING, rlk_key_resource(key), key->resource_size);
+  return &e->waits->heard[(key->hash ^ key->hash >> 32) % RLK_HEARD_KEPT];
+}
+
+void rlk_heard_note(struct rlk_engine *e, struct rlk_key *key, int others_wait, int64_t now)
+{
+  struct rlk_heard *at = heard_at(e, key); /* makes the hash */
+  *at = (struct rlk_heard){key->hash, now, others_wait != 0};
+}
+
+void rlk_heard_forget_alone(struct rlk_engine *e, struct rlk_key *key)
+{
+  struct rlk_heard *at = heard_at(e, key);
+  if (at->key_hash == key->hash && !at->others_wait)
+    at->key_hash = 0;
+}
+
+int rlk_heard(const redlock_lock *lock, int others_wait, int64_t within_ns, int64_t now)
+{
+  const struct rlk_heard *at = heard_at(lock->engine, lock->key);
+  return at->key_hash == lock->key->hash && at->others_wait == others_wait && now - at->at_ns < within_ns;
 }
 
 struct rlk_waits *rlk_waits_new(void)

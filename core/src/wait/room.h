@@ -10,9 +10,8 @@ struct rlk_room {
   struct rlk_room *next; /* in its bucket of engine->waits->rooms */
   struct rlk_key *key;
   redlock_lock *first, *last;
-  int64_t contended_until_ns; /* until then every lock asks the queue before the nodes */
-  int64_t ours_until_ns;      /* a lock of this client has just won it: no place is taken before, unless others wait */
-  int64_t queue_again_ns;     /* the queue of this resource is not used before: it was refused */
+  int64_t ours_until_ns;  /* a lock of this client has just won it: no place is taken before, unless others wait */
+  int64_t queue_again_ns; /* the queue of this resource is not used before: it was refused */
 };
 
 /* Both also free rooms that are no longer needed. */
@@ -41,6 +40,11 @@ redlock_lock *rlk_room_leader(const redlock_lock *lock);
 int rlk_room_leads(const redlock_lock *lock);
 /* How many wait behind the lock on its terms, up to so many. */
 int rlk_room_behind(const redlock_lock *lock, int most);
+#define RLK_CONTENDED_NS (2000 * RLK_NS_PER_MS) /* so long after such a word a lock asks the queue before the nodes */
+/* What a release has heard: whether others wait for the resources. */
+void rlk_heard_note(struct rlk_engine *engine, struct rlk_key *key, int others_wait, int64_t now_ns);
+void rlk_heard_forget_alone(struct rlk_engine *engine, struct rlk_key *key); /* that nobody does */
+int rlk_heard(const redlock_lock *lock, int others_wait, int64_t within_ns, int64_t now_ns);
 /* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */
 int rlk_rooms_count(const struct rlk_engine *engine, int *longest);
 struct rlk_waits *rlk_waits_new(void);        /* what the waiters of a client share; NULL when memory is out */

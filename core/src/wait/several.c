@@ -171,6 +171,8 @@ static int begin(redlock_lock *lock, int64_t now)
 {
   if (!lock->wait->parts && !(lock->wait->parts = calloc((size_t)lock->key->count, sizeof *lock->wait->parts)))
     return -1;
+  if (!lock->claim && !(lock->claim = rlk_claim_new(lock))) /* carries the answers */
+    return -1;
   rlk_place_take(lock);
   for (int i = 0; i < lock->key->count; i++)
     lock->wait->parts[i] = (struct rlk_part_wait){.home = -1, .rank = {.before = 2, .changed_ns = now}};
@@ -197,6 +199,10 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
     return RLK_TURN_NONE;
   rlk_rank_note(&at->rank, rank, now);
   at->is_free = is_free;
+  if (rank || !is_free) { /* a home node that answers is no outage */
+    lock->op.outage_until_ns = RLK_NEVER;
+    lock->attempt.verdict = REDLOCK_BUSY;
+  }
   at->ask_ns = now + rlk_rank_pause_ns(lock, &at->rank, node, now);
   if (until_ns && until_ns + MS < at->ask_ns)
     at->ask_ns = until_ns + MS;

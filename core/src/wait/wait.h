@@ -4,7 +4,7 @@
 
 #include "../lock/lock.h"
 
-enum { RLK_ROOM_BUCKETS = 64, RLK_ALONE_KEPT = 256, RLK_QUEUE_NAME_SIZE = 16 };
+enum { RLK_ROOM_BUCKETS = 64, RLK_HEARD_KEPT = 256, RLK_QUEUE_NAME_SIZE = 16 };
 
 enum {
   RLK_QUEUE_ANYWHERE = -2, /* the client is connecting: it does not know yet where others wait */
@@ -65,10 +65,11 @@ struct rlk_wait {
   struct rlk_others others;
 };
 
-/* A resource of which a release has learned that nobody waits for it. */
-struct rlk_alone {
+/* What a release has learned of its resources: whether others wait. */
+struct rlk_heard {
   uint64_t key_hash;
   int64_t at_ns;
+  int others_wait;
 };
 
 /* What the waiters of one client share. */
@@ -77,7 +78,7 @@ struct rlk_waits {
   redlock_lock *placed[RLK_ROOM_BUCKETS];   /* queued waiters, by their place */
   char queue_name[RLK_QUEUE_NAME_SIZE + 1]; /* of the client, in queues and as its channel */
   int room_count;
-  struct rlk_alone alone[RLK_ALONE_KEPT]; /* each at the place of its hash; a newer one takes that */
+  struct rlk_heard heard[RLK_HEARD_KEPT]; /* each at the place of its hash; a newer one takes that */
   uint64_t arrivals;                      /* acquisitions that were begun */
   uint64_t places;                        /* taken so far */
   uint64_t strays;                        /* wake-ups for unknown waiters */

@@ -57,6 +57,25 @@ def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
     assert max(waits_s) < 0.2
 
 
+def test_locks_of_several_take_turns_where_homes_are_far(nodes, make_client, proxies):
+    """They win before the homes of their resources say that others wait, and know it from the release before."""
+    homes, wins, end_s = [in_order(nodes, resource)[0] for resource in (b"a", b"b")], [0] * 8, time.monotonic() + 20
+    for far_ms, node in zip((80, 60, 20, 5, 1), dict.fromkeys(homes + in_order(nodes))):
+        proxies[nodes.nodes.index(node)].delay(up_ms=far_ms, down_ms=far_ms)
+
+    def repeat(number, lock):
+        while time.monotonic() < end_s:
+            assert lock.acquire(60000) == OK, lock.message
+            wins[number] += 1
+            time.sleep(0.02)
+            assert lock.release() == OK
+
+    for call in [Call(repeat, number, make_client([proxy.url for proxy in proxies]).lock("a", "b", **LONG))
+                 for number in range(len(wins))]:
+        call.join()
+    assert min(wins) > 0.7 * max(wins), wins
+
+
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
 def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
     urls = [proxy.url for proxy in proxies]
