@@ -11,7 +11,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import GENEROUS_TIMEOUTS, at_once, busy, lapsing
+from patience import GENEROUS_TIMEOUTS, at_once, busy, connected, lapsing
 
 
 def lapse(lock):
@@ -223,7 +223,8 @@ def test_status_and_busy_name_the_holder(nodes):
 
 
 def test_busy_names_the_holder_if_another_node_hangs(nodes):
-    with libredlock.Client(nodes.urls, client_name="worker-7", **GENEROUS_TIMEOUTS) as holder, holder.lock("r"):
+    holder = connected(libredlock.Client(nodes.urls, client_name="worker-7", **GENEROUS_TIMEOUTS))
+    with holder, holder.lock("r"):
         with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as asker:
             asker.status("r")
             nodes[0].stop()
