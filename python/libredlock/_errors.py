@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional
 
 from ._core import ffi, lib
 from .types import Resources
@@ -54,7 +54,8 @@ class RedlockError(Exception):
     votes: Mapping[str, Vote]
     """Every node's answer by the node's name; empty where no node was asked."""
 
-    def __init_subclass__(cls, status: Optional[Status] = None) -> None:
+    def __init_subclass__(cls, status: Optional[Status] = None, **others: Any) -> None:
+        super().__init_subclass__(**others)
         if status is not None:
             cls.status = status
 

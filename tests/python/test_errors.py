@@ -54,6 +54,18 @@ def test_they_are_what_python_programs_expect(kind, also):
     assert issubclass(getattr(libredlock, kind), also)
 
 
+def test_a_subclass_may_have_another_base_with_keywords():
+    class Tagged:
+        def __init_subclass__(cls, tag=None, **others):
+            super().__init_subclass__(**others)
+            cls.tag = tag
+
+    class OurLost(libredlock.Lost, Tagged, tag="billing"):
+        pass
+
+    assert (OurLost.tag, OurLost.status) == ("billing", libredlock.Status.LOST)
+
+
 def test_they_can_be_pickled():
     vote = libredlock.Vote(libredlock.Status.BUSY, "busy", 1.0, "")
     for status in libredlock.Status:
