@@ -15,7 +15,7 @@ import rl  # noqa: E402
 from clocks import Clocks  # noqa: E402
 from guarding import guarded, server  # noqa: E402, F401
 from helpers import held_everywhere  # noqa: E402
-from queueing import held, home_of_r, queued  # noqa: E402, F401
+from queueing import held, held_elsewhere, home_of_r, queued  # noqa: E402, F401
 from servers import Servers  # noqa: E402
 from testing import Cluster, FakeServer, Proxy, eventually  # noqa: E402
 from testing.plugin import redlock_cluster, redlock_variant  # noqa: E402, F401

@@ -105,3 +105,12 @@ def home_of_r(nodes, make_client):
         spin(client, lambda: not members(one))
         one.delete_keys()
     return node
+
+
+@pytest.fixture
+def held_elsewhere(nodes, home_of_r, make_client):
+    occupy([home_of_r], ttl_ms=600000)
+    held = make_client(nodes.urls, **LONG).lock()
+    assert held.acquire(GENEROUS_WAIT_MS) == OK
+    home_of_r.command("DEL", "r")
+    return held

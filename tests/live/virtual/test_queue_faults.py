@@ -301,15 +301,6 @@ def test_one_connection_serves_all_resources(nodes, make_client):
 # ---- a lock that is held, but not on the home node
 
 
-@pytest.fixture
-def held_elsewhere(nodes, home_of_r, make_client):
-    occupy([home_of_r], ttl_ms=600000)
-    held = make_client(nodes.urls, **LONG).lock()
-    assert held.acquire(GENEROUS_WAIT_MS) == OK
-    home_of_r.command("DEL", "r")
-    return held
-
-
 @pytest.mark.parametrize("end", ["release", "free"])
 def test_release_of_a_lock_home_did_not_grant_wakes_the_first(home_of_r, held_elsewhere, end):
     """The first is played here: a waiter may find the lock free before its wake-up."""
@@ -320,20 +311,6 @@ def test_release_of_a_lock_home_did_not_grant_wakes_the_first(home_of_r, held_el
     home_of_r.command("ZADD", QUEUE, time_of(home_of_r), place)
     assert getattr(held_elsewhere, end)() in (OK, None)
     assert first.read() == [b"message", channel, place]
-
-
-def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
-    """The longer the less, but for the second, who now and then asks all nodes."""
-    began_ms = now_ms()
-    turns, clients = queued(8)
-
-    def attempts(client):
-        return client.describe()["attempts"]
-
-    eventually(lambda: attempts(clients[0]) > 150, 60, "the first tries again and again")
-    assert max(map(attempts, clients[1:])) <= 10 + 2 * (now_ms() - began_ms) / 1000
-    assert held_elsewhere.release() == OK
-    assert sorted(turns.end()) == list(range(8))  # who tries at that moment may be faster than the first
 
 
 def test_a_release_leaves_the_queue_of_a_node_that_did_not_grant(nodes, make_client):

@@ -2,6 +2,7 @@
 takes any."""
 import pytest
 
+from common import now_ms
 from queueing import LONG, Turns, home, places_be
 from rl import OK
 from testing import eventually
@@ -96,7 +97,6 @@ def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, la
     begun_s = time.monotonic()
     for call in calls:
         call.join()
-    print(time.monotonic() - begun_s)
     assert time.monotonic() - begun_s < 2
 
 
@@ -141,3 +141,17 @@ def test_a_client_that_is_alone_asks_once_with_many_handles(nodes, make_client):
     for _ in range(3):
         cycle()
     assert asked() == before
+
+
+def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
+    """The longer the less, but for the second, who now and then asks all nodes."""
+    began_ms = now_ms()
+    turns, clients = queued(8)
+
+    def attempts(client):
+        return client.describe()["attempts"]
+
+    eventually(lambda: attempts(clients[0]) > 150, 60, "the first tries again and again")
+    assert max(map(attempts, clients[1:])) <= 10 + 2 * (now_ms() - began_ms) / 1000
+    assert held_elsewhere.release() == OK
+    assert sorted(turns.end()) == list(range(8))  # who tries at that moment may be faster than the first
