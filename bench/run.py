@@ -466,7 +466,7 @@ class Bench:
                 for figure, (row, value, comparison) in rows.items()]
 
     def busy(self) -> List[Row]:
-        """64 contenders on two cores that two other programs want, too."""
+        """64 contenders on two cores, beside two busy loops."""
         milliseconds = "5000" if self.options.quick else "15000"
         with on_two_cores(), Cluster(NODES) as cluster, busy_loops(2):
             programs = Programs(self.programs.build, self.programs.test_build, cluster)

@@ -40,8 +40,9 @@ redlock_lock *rlk_room_leader(const redlock_lock *lock);
 int rlk_room_leads(const redlock_lock *lock);
 /* How many wait behind the lock on its terms, up to so many. */
 int rlk_room_behind(const redlock_lock *lock, int most);
-#define RLK_CONTENDED_NS (2000 * RLK_NS_PER_MS) /* so long after such a word a lock asks the queue before the nodes */
-/* What a release has heard: whether others wait for the resources. */
+/* What a release has heard: whether others wait for the resources. If they do, a lock asks the queue before the nodes
+ * for so long. */
+#define RLK_CONTENDED_NS (2000 * RLK_NS_PER_MS)
 void rlk_heard_note(struct rlk_engine *engine, struct rlk_key *key, int others_wait, int64_t now_ns);
 void rlk_heard_forget_alone(struct rlk_engine *engine, struct rlk_key *key); /* that nobody does */
 int rlk_heard(const redlock_lock *lock, int others_wait, int64_t within_ns, int64_t now_ns);
