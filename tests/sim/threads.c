@@ -25,14 +25,14 @@ struct thread {
   int number; /* within its process */
   enum thread_state state;
   const void *waits_for; /* the eventcount */
-  uint32_t bit;
-  uint32_t serial;    /* of the event that lets it run */
-  uint32_t switches;  /* how often it gave the processor up */
-  int due;            /* it may run once its process does */
-  int looking;        /* no preemption: the program looks at what a call has left */
-  ucontext_t context; /* in which it begins; */
-  jmp_buf here;       /* it goes on from there, */
-  int has_begun;      /* as this is so: swapcontext would ask the kernel for its signals each time */
+  uint32_t waiter;       /* its number on the eventcount */
+  uint32_t serial;       /* of the event that lets it run */
+  uint32_t switches;     /* how often it gave the processor up */
+  int due;               /* it may run once its process does */
+  int looking;           /* no preemption: the program looks at what a call has left */
+  ucontext_t context;    /* in which it begins; */
+  jmp_buf here;          /* it goes on from there, */
+  int has_begun;         /* as this is so: swapcontext would ask the kernel for its signals each time */
   void *stack;
 };
 
@@ -48,8 +48,8 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_nanosleep(const struct timespec *duration, struct timespec *left);
 int __wrap_sched_yield(void);
-void __wrap_rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns);
-void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits);
+void __wrap_rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t waiter, int64_t timeout_ns);
+void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set);
 int __wrap_rlk_poller_open(struct rlk_poller *poller);
 void __wrap_rlk_poller_close(struct rlk_poller *poller);
 int __wrap_rlk_poller_wait(struct rlk_poller *poller, struct rlk_poll_event *events, int64_t timeout_ns);
@@ -286,19 +286,20 @@ static int64_t after(const struct process *process, int64_t timeout_ns)
 
 /* ---- the eventcount ---- */
 
-void __wrap_rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
+void __wrap_rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t waiter, int64_t timeout_ns)
 {
-  if (rlk_eventcount_rings(eventcount) != rings || timeout_ns <= 0)
+  if (rlk_eventcount_rings(eventcount, waiter) != rings || timeout_ns <= 0)
     return;
   current->waits_for = eventcount;
-  current->bit = bit;
+  current->waiter = waiter;
   give_up(THREAD_WAITS_FOR_BELL, after(current->process, timeout_ns));
 }
 
-void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
+void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set)
 {
   for (int i = 0; i < THREADS_MAX; i++)
-    if (threads[i].state == THREAD_WAITS_FOR_BELL && threads[i].waits_for == eventcount && (threads[i].bit & bits))
+    if (threads[i].state == THREAD_WAITS_FOR_BELL && threads[i].waits_for == eventcount &&
+        (set->bits[rlk_eventcount_word(threads[i].waiter)] & rlk_eventcount_bit(threads[i].waiter)))
       let_run(&threads[i]);
 }
 

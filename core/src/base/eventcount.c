@@ -6,14 +6,22 @@
 
 #include "platform.h"
 
-uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount)
+uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount, uint32_t waiter)
 {
-  return atomic_load_explicit(&eventcount->rings, memory_order_relaxed);
+  return atomic_load_explicit(&eventcount->rings[rlk_eventcount_word(waiter)], memory_order_relaxed);
 }
 
-void rlk_eventcount_announce(struct rlk_eventcount *eventcount)
+void rlk_eventcount_announce(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set)
 {
-  atomic_fetch_add_explicit(&eventcount->rings, 1, memory_order_relaxed);
+  for (int i = 0; i < RLK_EVENTCOUNT_WORDS; i++)
+    if (set->bits[i])
+      atomic_fetch_add_explicit(&eventcount->rings[i], 1, memory_order_relaxed);
+}
+
+static void forget_rings(struct rlk_eventcount *eventcount)
+{
+  for (int i = 0; i < RLK_EVENTCOUNT_WORDS; i++)
+    atomic_init(&eventcount->rings[i], 0);
 }
 
 #ifdef RLK_LINUX
@@ -35,7 +43,7 @@ static struct timespec after(int64_t timeout_ns)
 
 int rlk_eventcount_init(struct rlk_eventcount *eventcount)
 {
-  atomic_init(&eventcount->rings, 0);
+  forget_rings(eventcount);
   return 0;
 }
 
@@ -49,16 +57,18 @@ void rlk_eventcount_forked(struct rlk_eventcount *eventcount)
   (void)eventcount;
 }
 
-void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
+void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t waiter, int64_t timeout_ns)
 {
   struct timespec at = after(timeout_ns == RLK_NEVER ? 0 : timeout_ns > 0 ? timeout_ns : 0);
-  syscall(SYS_futex, &eventcount->rings, FUTEX_WAIT_BITSET_PRIVATE, rings, timeout_ns == RLK_NEVER ? NULL : &at, NULL,
-          bit);
+  syscall(SYS_futex, &eventcount->rings[rlk_eventcount_word(waiter)], FUTEX_WAIT_BITSET_PRIVATE, rings,
+          timeout_ns == RLK_NEVER ? NULL : &at, NULL, rlk_eventcount_bit(waiter));
 }
 
-void rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
+void rlk_eventcount_ring(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set)
 {
-  syscall(SYS_futex, &eventcount->rings, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
+  for (int i = 0; i < RLK_EVENTCOUNT_WORDS; i++)
+    if (set->bits[i])
+      syscall(SYS_futex, &eventcount->rings[i], FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, set->bits[i]);
 }
 
 #else
@@ -84,7 +94,7 @@ static int init_condition(pthread_cond_t *condition)
 
 int rlk_eventcount_init(struct rlk_eventcount *eventcount)
 {
-  atomic_init(&eventcount->rings, 0);
+  forget_rings(eventcount);
   if (pthread_mutex_init(&eventcount->mutex, NULL) != 0)
     return -1;
   if (init_condition(&eventcount->condition) == 0)
@@ -118,18 +128,17 @@ static void wait_for(struct rlk_eventcount *eventcount, int64_t timeout_ns)
 #endif
 }
 
-void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
+void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t waiter, int64_t timeout_ns)
 {
-  (void)bit;
   pthread_mutex_lock(&eventcount->mutex);
-  if (timeout_ns > 0 && rlk_eventcount_rings(eventcount) == rings)
+  if (timeout_ns > 0 && rlk_eventcount_rings(eventcount, waiter) == rings)
     wait_for(eventcount, timeout_ns < WAIT_MAX_NS ? timeout_ns : WAIT_MAX_NS);
   pthread_mutex_unlock(&eventcount->mutex);
 }
 
-void rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
+void rlk_eventcount_ring(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set)
 {
-  (void)bits;
+  (void)set;
   pthread_mutex_lock(&eventcount->mutex);
   pthread_cond_broadcast(&eventcount->condition);
   pthread_mutex_unlock(&eventcount->mutex);

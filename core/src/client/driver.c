@@ -12,7 +12,8 @@
 static void add_waiter(redlock_client *c, struct rlk_waiter *w)
 {
   w->waits = 1;
-  w->bit = UINT32_C(1) << (c->waiter_count++ % 32);
+  /* few waiters share one word: a ring is a system call for each */
+  w->number = c->waiter_count++ % (RLK_EVENTCOUNT_BITS * (1 + c->engine.waiting++ / RLK_EVENTCOUNT_BITS));
   RLK_LIST_APPEND(c->engine.waiters, c->engine.last_waiter, w, );
 }
 
@@ -50,7 +51,7 @@ int rlk_client_drive_once(redlock_client *c, int64_t until_ns)
 static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   for (;;) {
-    if (c->engine.woken) { /* threads that wake now get their next request into the same write */
+    if (c->engine.woken.any) { /* threads that wake now get their next request into the same write */
       rlk_client_unlock(c);
       sched_yield();
       pthread_mutex_lock(&c->mutex);
@@ -68,12 +69,12 @@ static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns,
 static void wait_on(redlock_client *c, struct rlk_waiter *w, int64_t until_ns)
 {
   uint32_t rings;
-  if (c->engine.woken) { /* other threads must be woken first; that may change everything */
+  if (c->engine.woken.any) { /* other threads must be woken first; that may change everything */
     rlk_client_unlock(c);
   } else {
-    rings = rlk_eventcount_rings(&c->eventcount);
+    rings = rlk_eventcount_rings(&c->eventcount, w->number);
     pthread_mutex_unlock(&c->mutex);
-    rlk_eventcount_wait(&c->eventcount, rings, w->bit,
+    rlk_eventcount_wait(&c->eventcount, rings, w->number,
                         until_ns == RLK_NEVER ? RLK_NEVER : until_ns - rlk_client_now(c));
   }
   pthread_mutex_lock(&c->mutex);
@@ -83,7 +84,8 @@ static void wait_on(redlock_client *c, struct rlk_waiter *w, int64_t until_ns)
 static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
 {
   struct rlk_waiter w = {0};
-  rlk_client_wake_driver(c);
+  if (rlk_client_next_deadline(c) < c->sleeps_until_ns) /* who stands behind others has nothing to write */
+    rlk_client_wake_driver(c);
   add_waiter(c, &w);
   lock->op.waiter = &w;
   while (rlk_is_awaited(lock) && !w.drives && (until_ns == RLK_NEVER || rlk_client_now(c) < until_ns))

@@ -18,7 +18,8 @@ void rlk_client_forked(redlock_client *c)
   c->driving = NULL;
   c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
   c->engine.waiters = c->engine.last_waiter = NULL; /* their threads do not exist here */
-  c->engine.woken = 0;
+  c->engine.waiting = 0;
+  c->engine.woken = (struct rlk_eventcount_set){0};
   rlk_eventcount_forked(&c->eventcount);
   atomic_store(&c->cancels, 0);
   atomic_store(&c->rung, 0);

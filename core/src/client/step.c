@@ -166,19 +166,23 @@ void rlk_client_enter(redlock_client *c)
 /* Acts on the marks and releases the mutex. A waiter woken earlier would only block on the mutex. */
 void rlk_client_unlock(redlock_client *c)
 {
-  uint32_t woken = c->engine.woken;
-  c->engine.woken = 0;
+  struct rlk_eventcount_set woken;
+  int wakes = c->engine.woken.any;
+  if (wakes) {
+    woken = c->engine.woken;
+    c->engine.woken = (struct rlk_eventcount_set){0};
+  }
   if (c->engine.ended_marked)
     rlk_client_notify(c);
   if (c->engine.renew_due_ns != RLK_NEVER)
     rlk_alarm_set(c, c->engine.renew_due_ns);
   c->engine.ended_marked = 0;
   c->engine.renew_due_ns = RLK_NEVER;
-  if (woken)
-    rlk_eventcount_announce(&c->eventcount);
+  if (wakes)
+    rlk_eventcount_announce(&c->eventcount, &woken);
   pthread_mutex_unlock(&c->mutex);
-  if (woken)
-    rlk_eventcount_ring(&c->eventcount, woken);
+  if (wakes)
+    rlk_eventcount_ring(&c->eventcount, &woken);
 }
 
 void rlk_client_leave(redlock_client *c)

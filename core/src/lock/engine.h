@@ -3,6 +3,7 @@
 #define RLK_ENGINE_H
 
 #include "../../include/redlock.h"
+#include "../base/eventcount.h"
 #include "../base/macros.h"
 #include "../vote/guard.h"
 #include "figures.h"
@@ -16,9 +17,9 @@ struct rlk_waits;
 /* A thread that waits for its operation while another one drives; it stands on that thread's stack. */
 struct rlk_waiter {
   struct rlk_waiter *next, *previous;
-  uint32_t bit; /* its set on the eventcount */
-  int waits;    /* it stands in engine->waiters */
-  int drives;   /* it has been handed the role of the driver */
+  uint32_t number; /* on the eventcount */
+  int waits;       /* it stands in engine->waiters */
+  int drives;      /* it has been handed the role of the driver */
 };
 
 /* What a node has told of the programs that use it (programs.c). */
@@ -69,7 +70,8 @@ struct rlk_engine {
   int ended_marked;     /* the list of ended locks has grown: the descriptor must become readable */
   int64_t renew_due_ns; /* a renewal was scheduled: the thread that renews has to know; RLK_NEVER: none was */
   struct rlk_waiter *waiters, *last_waiter;
-  uint32_t woken; /* bits to be rung */
+  uint32_t waiting;                /* how many these are */
+  struct rlk_eventcount_set woken; /* to be rung */
   /* reports */
   uint64_t acquired, lost, attempts, renewals;
   struct rlk_figures figures;

@@ -16,13 +16,14 @@ void rlk_unwait(struct rlk_engine *e, struct rlk_waiter *w)
   if (!w->waits)
     return;
   w->waits = 0;
+  e->waiting--;
   RLK_LIST_REMOVE(e->waiters, e->last_waiter, w, );
 }
 
 void rlk_mark_woken(struct rlk_engine *e, struct rlk_waiter *w)
 {
   rlk_unwait(e, w);
-  e->woken |= w->bit;
+  rlk_eventcount_add(&e->woken, w->number);
 }
 
 void rlk_mark_renewal(struct rlk_engine *e, int64_t at_ns)

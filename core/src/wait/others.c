@@ -145,7 +145,7 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     return;
   if (e->waits->room_count)
     room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
-  for (first = room ? room->first : NULL;
+  for (first = room && room->placed ? room->first : NULL;
        first && !rlk_has_place(first);) /* without one it waits beside the queue, or behind others */
     first = first->wait->next;
   if (others_wait && first) /* it may be that one of whom the node has heard */
