@@ -50,6 +50,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   lock->hold.depth = 0;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);
+  rlk_client_send(c); /* the deletes of what it had lost */
   return REDLOCK_OK;
 }
 
@@ -91,6 +92,7 @@ static void detach(redlock_client *c, redlock_lock *lock)
   lock->hold.valid_until_ns = 0;
   lock->hold.depth = 0;
   lock->state = REDLOCK_STATE_FREE;
+  rlk_client_send(c); /* it leaves the queue */
 }
 
 /* Sections that are not over rely on it. */

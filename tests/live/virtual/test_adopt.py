@@ -3,8 +3,9 @@ import pytest
 
 import rl
 from helpers import finish, lapse, occupy, spin
-from rl import ADOPTED, BUSY, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
+from rl import ACQUIRE, ADOPTED, BUSY, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
+from waiters import places
 
 
 @pytest.fixture
@@ -51,6 +52,26 @@ def test_detached_lock_is_never_deleted(nodes, hold):
     lock.free()
     assert lock.client.drain(5000) == OK
     assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
+
+
+def test_a_detached_lock_leaves_the_queue_at_once(nodes, hold, make_client):
+    """Its client does nothing else, and whoever adopts it may release it now."""
+    held, client = hold(), make_client(nodes.urls)
+    waiter = client.lock()
+    assert waiter.start(ACQUIRE, 20000) == OK
+    spin(client, lambda: places(nodes))
+    assert held.release() == OK and finish(waiter) == OK
+    assert places(nodes) and waiter.detach() == OK
+    eventually(lambda: not places(nodes))
+
+
+def test_what_was_lost_is_deleted_when_another_is_adopted(nodes, hold):
+    lost = hold()
+    for node in nodes.nodes[:3]:
+        node.command("DEL", "r")
+    assert lost.extend() == LOST and nodes.keys() == {b"r": [3, 4]}
+    assert lost.adopt("a" * 40) == OK
+    nodes.no_keys()
 
 
 @pytest.mark.parametrize("ends", ["cancelled", "waited"])
