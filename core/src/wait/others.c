@@ -138,16 +138,15 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
 {
   const struct rlk_key *key = claim->key;
   struct rlk_room *room = NULL;
-  redlock_lock *first, *ours;
+  redlock_lock *first = NULL, *ours;
   if (others_wait)
     claim->queues_empty = -1; /* another node may not know */
   else if (claim->queues_empty < 0)
     return;
   if (e->waits->room_count)
     room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
-  for (first = room && room->placed ? room->first : NULL;
-       first && !rlk_has_place(first);) /* without one it waits beside the queue, or behind others */
-    first = first->wait->next;
+  if (room && room->first && rlk_has_place(room->first)) /* without one it waits beside the queue */
+    first = room->first;
   if (others_wait && first) /* it may be that one of whom the node has heard */
     rlk_heard_forget_alone(e, claim->key);
   else

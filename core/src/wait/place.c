@@ -286,11 +286,8 @@ void rlk_place_hide(redlock_lock *lock)
   redlock_lock **at = placed_bucket(lock->engine, lock->wait->place.number);
   while (*at && *at != lock)
     at = &(*at)->wait->next_placed;
-  if (!*at)
-    return;
-  *at = lock->wait->next_placed;
-  if (lock->wait->room)
-    lock->wait->room->placed--;
+  if (*at)
+    *at = lock->wait->next_placed;
 }
 
 void rlk_place_show(redlock_lock *lock, struct rlk_place place)
@@ -300,8 +297,6 @@ void rlk_place_show(redlock_lock *lock, struct rlk_place place)
   lock->wait->place = place;
   lock->wait->next_placed = *bucket;
   *bucket = lock;
-  if (lock->wait->room)
-    lock->wait->room->placed++;
 }
 
 void rlk_place_take(redlock_lock *lock)

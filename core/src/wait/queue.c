@@ -395,13 +395,13 @@ void rlk_queue_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait->room;
   redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait->next, lock) : NULL;
-  rlk_place_hide(lock);
   if (room)
     rlk_room_leave(lock);
   if (room && lock->op.status == REDLOCK_OK && !lock->kind->shares && !lock->kind->many)
     room->ours_until_ns = lock->hold.acquired_ns + RLK_ASK_NS;
   if (!rlk_has_place(lock) && !room)
     return;
+  rlk_place_hide(lock);
   if (lock->op.status != REDLOCK_OK)
     give_place_back(lock);
   let_follow(lock, heir);

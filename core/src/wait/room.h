@@ -10,7 +10,6 @@ struct rlk_room {
   struct rlk_room *next; /* in its bucket of engine->waits->rooms */
   struct rlk_key *key;
   redlock_lock *first, *last;
-  int placed;             /* so many of them have a place: leaders, most of the time one */
   int64_t ours_until_ns;  /* a lock of this client has just won it: no place is taken before, unless others wait */
   int64_t queue_again_ns; /* the queue of this resource is not used before: it was refused */
 };
