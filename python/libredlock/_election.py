@@ -14,8 +14,8 @@ from .types import Resource
 _STANDS_BY: dict[str, Any] = {"wait": None, "outage_wait": None}
 _OF_EVERY_ELECTION: dict[str, Any] = {"renew": True, "fence": True}
 REFUSED = {
-    "wait": "a candidate stands by until it leads, or until stop()",
-    "retry_count": "a candidate stands by until it leads, or until stop()",
+    **dict.fromkeys(("wait", "retry_count"), "a candidate stands by until it leads, or until stop()"),
+    **dict.fromkeys(("permits", "shared"), "one candidate leads at a time"),
     "renew": "the lease of a leader is always renewed",
     "fence": "the term is always the fencing number",
 }

@@ -216,7 +216,8 @@ def test_a_refusal_that_is_final_ends_the_loop(three):
         waits_on.cancel()
 
 
-@pytest.mark.parametrize("keyword, value", [("wait", 5), ("fence", False), ("renew", False), ("retry_count", 1)])
+@pytest.mark.parametrize("keyword, value", [("wait", 5), ("fence", False), ("renew", False), ("retry_count", 1),
+                                            ("permits", 2), ("shared", True)])
 def test_what_an_election_is_about_is_no_option(client, keyword, value):
     with pytest.raises(TypeError, match=rf"election\(\) takes no {keyword}=: "):
         client.election("scheduler", **{keyword: value})
