@@ -110,6 +110,9 @@ static const struct {
     {"nodes", "redis://a?max_ttl=5m,redis://b", "nodes: max_ttl belongs at the end of the list, after the last URL"},
     {"tll_ms", "5", "there is no option \"tll_ms\"; did you mean ttl_ms?"},
     {"ttl", "5", "there is no option \"ttl\"; did you mean ttl_ms?"},
+    {"password", "5", "there is no option \"password\"; did you mean password_file?"},
+    {"retry", "5", "there is no option \"retry\"; did you mean retry_count?"},
+    {"port", "5", "there is no option \"port\""},
     {"no_such", "5", "there is no option \"no_such\""},
 };
 

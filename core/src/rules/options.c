@@ -255,13 +255,13 @@ static int distance(const char *a, const char *b)
 
 void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why)
 {
-  int best = -1, best_distance = 5;
+  int best = -1, best_distance = (int)rlk_larger(2, (int64_t)strlen(name) / 3) + 1;
   if (scope_lock && rlk_option_find(name, 0) >= 0) {
     rlk_text_format(why, RLK_NAMED("%s") " is an option of the client, not of a lock", name);
     return;
   }
   for (int i = 0; i < RLK_OPTION_COUNT; i++) {
-    int d = distance(name, rows[i].name);
+    int d = strlen(name) > 2 && strstr(rows[i].name, name) ? 1 : distance(name, rows[i].name);
     if (d < best_distance && (!scope_lock || rows[i].scope == BOTH)) {
       best = i;
       best_distance = d;
