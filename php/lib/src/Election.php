@@ -33,7 +33,8 @@ final class Election
      */
     public static function options(array $options): array
     {
-        foreach (\array_intersect_key($options, self::FIXED + ['reentrant' => 0, 'retry_count' => 0]) as $name => $_) {
+        $refused = self::FIXED + \array_flip(['reentrant', 'retry_count', 'shared', 'permits', 'layout']);
+        foreach (\array_intersect_key($options, $refused) as $name => $_) {
             $named = \array_key_first(Options::named([$name => 0]));
             throw new Exception\InvalidOptionException("an election has no option \"$named\": a candidate stands by "
                 . 'until it leads, its lease is renewed, and the term is the fencing number');

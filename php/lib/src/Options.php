@@ -191,8 +191,8 @@ final class Options
     private static function unknown(string $name): InvalidOptionException
     {
         $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
-        $distances = \array_map(static fn (string $known): int => \levenshtein($camel, $known),
-            \array_keys(self::names()));
+        $distances = \array_map(static fn (string $known): int => \strlen($camel) > 2 && \stripos($known, $camel) > -1
+            ? 1 : \levenshtein($camel, $known), \array_keys(self::names()));
         $nearest = \array_keys(self::names())[\array_search(\min($distances), $distances, true)];
         $hint = \min($distances) <= \max(2, \intdiv(\strlen($camel), 3)) ? "; did you mean $nearest?" : '';
         return new InvalidOptionException("there is no option \"$name\"$hint");

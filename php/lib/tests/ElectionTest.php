@@ -96,6 +96,7 @@ final class ElectionTest extends NodesTestCase
     public function testWhatAnElectionIsAboutIsNoOption(): void
     {
         $own = ['waitMs' => 5, 'fence' => false, 'renew' => false, 'retryCount' => 1, 'reentrant' => true];
+        $own += ['shared' => true, 'permits' => 3, 'layout' => 'hash'];
         foreach ($own as $name => $value) {
             try {
                 $this->client()->election('scheduler', ...[$name => $value]);

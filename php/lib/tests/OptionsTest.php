@@ -136,6 +136,9 @@ final class OptionsTest extends TestCase
         $this->assertInvalid('/"ttl_ms"; did you mean ttlMs\?/', fn () => $this->connect(ttl_ms: 1));
         $this->assertInvalid('/ttl_m.*ttl_ms/', fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_m' => 1]));
         $this->assertInvalid('/^there is no option "nosuch"$/', fn () => $this->connect(nosuch: 1));
+        $this->assertInvalid('/"prefix"; did you mean keyPrefix\?/', fn () => $this->connect(prefix: 'a'));
+        $this->assertInvalid('/"retry"; did you mean retryCount\?/', fn () => $this->connect()->lock('x', retry: 1));
+        $this->assertInvalid('/^there is no option "port"$/', fn () => $this->connect(port: 1));
         $this->assertInvalid('/"ttlMz"; did you mean ttlMs\?/', fn () => $this->connect()->lock('x', ttlMz: 1));
         $this->assertRefused(\ArgumentCountError::class, '/named arguments/',
             fn () => $this->connect()->lock('x', ...\array_fill(0, 40, null)));
