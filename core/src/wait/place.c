@@ -308,12 +308,17 @@ void rlk_place_take(redlock_lock *lock)
                                           .is_of_several = lock->key->count > 1});
 }
 
+void rlk_place_listens(redlock_lock *lock, int node, int listens)
+{
+  struct rlk_place *place = &lock->wait->place;
+  place->listens = (place->listens & ~(UINT64_C(1) << node)) | (uint64_t)listens << node;
+}
+
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
-  uint64_t bit = UINT64_C(1) << node, listens = rlk_listener_is_ready(n) ? bit : 0;
-  lock->wait->place.at |= bit;
-  lock->wait->place.listens = (lock->wait->place.listens & ~bit) | listens;
+  lock->wait->place.at |= UINT64_C(1) << node;
+  rlk_place_listens(lock, node, rlk_listener_is_ready(n) != 0);
   rlk_listener_want(n, now);
   return rlk_ask_place(n, lock, wish, now);
 }

@@ -93,8 +93,10 @@ static void leave(redlock_lock *lock, int part)
 {
   struct rlk_part_wait *at = &lock->wait->parts[part];
   struct rlk_node *n = at->home >= 0 ? &lock->engine->net.nodes[at->home] : NULL;
-  if (n && n->state == RLK_NODE_READY)
+  if (n && n->state == RLK_NODE_READY) {
+    rlk_place_listens(lock, at->home, at->listens);
     rlk_ask_leave(n, lock, part);
+  }
   at->home = -1;
 }
 
@@ -122,6 +124,8 @@ static void ask(redlock_lock *lock, int part, int64_t now)
   if (home < 0 || rlk_place_ask_at(lock, home, &wish, now) != 0) {
     at->rank.before = 0; /* it tries beside that queue */
     at->is_free = 1;
+  } else {
+    at->listens = lock->wait->place.listens >> home & 1;
   }
 }
 

@@ -3,7 +3,7 @@ import pytest
 
 import rl
 import waiters
-from common import now_ms
+from common import now_ms, occupy
 from helpers import finish, held_everywhere, spin
 from rl import OK, PENDING
 from testing import eventually
@@ -44,6 +44,18 @@ def test_it_has_one_arrival_in_the_queues_of_all(nodes, make_client, options):
     assert finish(lock) == OK, lock.message
     eventually(lambda: [places(nodes, resource) for resource in "abc"] == [[]] * 3, 20, "it leaves the queues")
     assert lock.release() == OK
+
+
+def test_it_leaves_the_queue_that_it_entered_before_it_listened(nodes, make_client):
+    """It wins while one of its places still has the name without a listener, and the other one, at the same home, not."""
+    home = {name: waiters.in_order(nodes, name.encode())[0] for name in map(str, range(40))}
+    names = [name for name in home if home[name] is home["0"]][:2]
+    for ttl_ms in range(1, 12):
+        occupy(nodes, names[1], ttl_ms=ttl_ms)
+        lock = started(make_client(nodes.urls).lock(*names, **LONG))
+        assert finish(lock) == OK, lock.message
+        eventually(lambda: not any(places(nodes, name) for name in names), 20, "it leaves the queues")
+        assert lock.release() == OK
 
 
 def test_a_wait_that_ends_leaves_all_queues(nodes, make_client):
