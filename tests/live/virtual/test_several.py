@@ -47,7 +47,7 @@ def test_it_has_one_arrival_in_the_queues_of_all(nodes, make_client, options):
 
 
 def test_it_leaves_the_queue_that_it_entered_before_it_listened(nodes, make_client):
-    """It wins while one of its places still has the name without a listener, and the other one, at the same home, not."""
+    """When it wins, one of its places still has the name without a listener, and the other, at the same home, not."""
     home = {name: waiters.in_order(nodes, name.encode())[0] for name in map(str, range(40))}
     names = [name for name in home if home[name] is home["0"]][:2]
     for ttl_ms in range(1, 12):
