@@ -106,9 +106,9 @@ static void test_a_ring_wakes_all_of_its_set(void **state)
     assert_int_equal(pthread_join(waiters[i].thread, NULL), 0);
 }
 
-/* A thread that has read the count and does not sleep yet returns at the next announcement for its word, most of them
- * once. With one word for all, 1,440 would wake in vain. */
-static void test_a_ring_for_one_wakes_hardly_anybody_else(void **state)
+/* A thread that has read the count but does not sleep yet returns at the next announcement for its word. Few do so more
+ * than once. With one word for all threads, 1,440 would wake in vain. */
+static void test_a_ring_for_one_wakes_few_others(void **state)
 {
   int wake_ups = 0;
   (void)state;
@@ -124,7 +124,7 @@ int main(void)
 {
   const struct CMUnitTest cases[] = {
       cmocka_unit_test_setup_teardown(test_a_ring_wakes_all_of_its_set, begin, end),
-      cmocka_unit_test_setup_teardown(test_a_ring_for_one_wakes_hardly_anybody_else, begin, end),
+      cmocka_unit_test_setup_teardown(test_a_ring_for_one_wakes_few_others, begin, end),
   };
   return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* One eventcount for all threads that wait in a client: a ring wakes a set of them with one system call for each word
- * of the set. A condition per thread costs a call and two switches for each of them; one word alone would wake with
- * each of 1,000 threads 30 others. */
+ * of the set. A condition per thread costs a call and two switches for each of them; with one word
+ * for 1,000 threads, each wake-up would wake 30 others. */
 #ifndef RLK_EVENTCOUNT_H
 #define RLK_EVENTCOUNT_H
 
@@ -14,9 +14,9 @@
 
 enum { RLK_EVENTCOUNT_WORDS = 32, RLK_EVENTCOUNT_BITS = 32 };
 
-/* Who is woken: a waiter has a bit of a word. */
+/* The waiters to be woken, by number: each has a bit of a word. */
 struct rlk_eventcount_set {
-  int any;
+  int any; /* 0: it is empty */
   uint32_t bits[RLK_EVENTCOUNT_WORDS];
 };
 
@@ -36,7 +36,7 @@ void rlk_eventcount_forked(struct rlk_eventcount *eventcount); /* in a child: no
 uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount, uint32_t waiter);
 void rlk_eventcount_announce(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set);
 
-/* Both without that mutex. Waits until there was an announcement after `rings` for a set with this waiter, a number, or
+/* Both without that mutex. Waits until a set with this waiter, a number, has been announced after `rings` was read, or
  * until timeout_ns (RLK_NEVER: no limit) has passed; may return for no reason. */
 void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t waiter, int64_t timeout_ns);
 void rlk_eventcount_ring(struct rlk_eventcount *eventcount, const struct rlk_eventcount_set *set);

@@ -12,7 +12,7 @@
 static void add_waiter(redlock_client *c, struct rlk_waiter *w)
 {
   w->waits = 1;
-  /* few waiters share one word: a ring is a system call for each */
+  /* few waiters share a word, since a ring makes a system call for each word */
   w->number = c->waiter_count++ % (RLK_EVENTCOUNT_BITS * (1 + c->engine.waiting++ / RLK_EVENTCOUNT_BITS));
   RLK_LIST_APPEND(c->engine.waiters, c->engine.last_waiter, w, );
 }
@@ -84,7 +84,7 @@ static void wait_on(redlock_client *c, struct rlk_waiter *w, int64_t until_ns)
 static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
 {
   struct rlk_waiter w = {0};
-  if (rlk_client_next_deadline(c) < c->sleeps_until_ns) /* who stands behind others has nothing to write */
+  if (rlk_client_next_deadline(c) < c->sleeps_until_ns) /* a waiter behind others has nothing to write */
     rlk_client_wake_driver(c);
   add_waiter(c, &w);
   lock->op.waiter = &w;

@@ -70,7 +70,7 @@ struct rlk_engine {
   int ended_marked;     /* the list of ended locks has grown: the descriptor must become readable */
   int64_t renew_due_ns; /* a renewal was scheduled: the thread that renews has to know; RLK_NEVER: none was */
   struct rlk_waiter *waiters, *last_waiter;
-  uint32_t waiting;                /* how many these are */
+  uint32_t waiting;                /* the number of waiters */
   struct rlk_eventcount_set woken; /* to be rung */
   /* reports */
   uint64_t acquired, lost, attempts, renewals;

@@ -30,7 +30,7 @@ struct rlk_part_wait {
   int home; /* the node of the queue in which it has a place; -1: none */
   struct rlk_rank rank;
   int is_free;
-  int listens;              /* its name there says so; another resource with that home may have the other name */
+  int listens;              /* the name of its place there says so; names differ between resources */
   int64_t asked_ns, ask_ns; /* when it was asked for, and when it is to be asked for again */
 };
 
