@@ -16,6 +16,8 @@
  * CUT      client 0 is cut off from node 0, for ever: its two are 1 and 2
  * LOST     node 0 loses its queue
  * MISSING  node 0 loses a key; LEFT  it has a key that nobody holds, for ever
+ * SKEW     clients 0 and 1 stand at node 1 the other way round, as its way is longer for one of them; which of the
+ *          two overtakes does not count
  * SILENT   a hold ends without waking anybody
  * LIVE     checked instead: who waits holds in the end
  * Broken rules: WAKE_AT_HOME (a release wakes only at its own home)
@@ -25,6 +27,7 @@
  *   GIVE_BACK_WAKES (also one without a majority)
  *   NO_VAIN (who asks wakes also a first that has tried in vain)
  *   WAKE_IF_FREE (a release wakes only where the key is free)
+ *   HOME_DECIDES (whoever is first at node 0, and behind another one at its home, node 1, does not try)
  *   NO_LOOK (the first does not ask all nodes now and then)
  *   BARGE (who comes wins although others wait) */
 #ifndef CLIENTS
@@ -82,6 +85,13 @@ byte i, j, m, first, before; bit others, waits; /* scratch: 0 between steps */
 #endif
 #endif
 
+#ifdef SKEW
+#define ARE_SKEWED(x, y) ((x) + (y) == 1)
+#else
+#define ARE_SKEWED(x, y) false
+#endif
+#define IS_BEHIND(x, y, n) (IS(client_[x].behind, y) != ((n) == 1 && ARE_SKEWED(x, y)))
+
 /* Who is first at node n; CLIENTS: nobody. A holder's place does not count. */
 inline find_first(n) {
   first = CLIENTS;
@@ -89,7 +99,7 @@ inline find_first(n) {
     if
     :: STANDS(i, n) ->
          before = 0;
-         for (EACH_CLIENT(j)) { before = before + (STANDS(j, n) && IS(client_[i].behind, j)) }
+         for (EACH_CLIENT(j)) { before = before + (STANDS(j, n) && IS_BEHIND(i, j, n)) }
          if :: before == 0 -> first = i :: else fi
     :: else
     fi
@@ -163,7 +173,7 @@ inline win(c) {
   for (EACH_CLIENT(i)) {
     /* i came before c: c is overtaking. */
     if
-    :: i != c && client_[i].phase == WAITS && (C.phase == AWAY || IS(C.behind, i)) ->
+    :: i != c && !ARE_SKEWED(i, c) && client_[i].phase == WAITS && (C.phase == AWAY || IS(C.behind, i)) ->
          if :: client_[i].over < 4 -> client_[i].over++ :: else fi
     :: else
     fi
@@ -220,6 +230,9 @@ inline ask(c) {
   }
   m = 0;
   find_first(HOME(c));
+#ifndef HOME_DECIDES
+  if :: first != c && IS(C.at, 0) -> find_first(0) :: else fi;
+#endif
   if
   :: first == c ->
        first = 0;

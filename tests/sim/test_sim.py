@@ -189,6 +189,7 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a node that denies a token which it has extended before": ("--seed", 2100000000508594),
     "a release that an old server can not write": ("--seed", 741),
     "a waiter that the nodes refuse, before another of its client": ("--seed", 200029899),
+    "two waiters with two homes, each behind the other at its own": ("--seed", 500201),
 }
 
 

@@ -82,7 +82,8 @@ struct rlk_slots {
 struct rlk_place {
   uint64_t number;  /* 0: it has none */
   uint64_t at;      /* on which nodes it may stand, as bits, */
-  uint64_t listens; /* ... and on which of them it is woken */
+  uint64_t listens; /* ... on which of them it is woken, */
+  uint64_t first;   /* ... and on which it was first when they last said so */
   int slot;         /* the only one that it can have; -1: any */
   uint8_t shares, is_of_several;
 };

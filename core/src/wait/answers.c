@@ -136,8 +136,11 @@ static int spare_place_again(struct rlk_node *n, const struct rlk_request *r, in
 
 static void spare_place_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
+  redlock_lock *lock = rlk_vote_lock(&out->request);
   if (out->fault == RLK_FAULT_PERMISSION || out->fault == RLK_FAULT_UNKNOWN)
     rlk_room_denied(n, out->now_ns);
+  else if (out->fault == RLK_FAULT_NONE && lock && rlk_in_flight(lock) && rlk_has_place(lock))
+    rlk_place_is_first(lock, n->index, out->reply->integers[0] == 0);
 }
 
 /* A rank and a PTTL: sums of them with times do not overflow. */

@@ -108,6 +108,11 @@ int rlk_home_node(const redlock_lock *lock, struct rlk_key *key, int64_t late_ns
   return highest(lock, key, able);
 }
 
+int rlk_home_is_above(const redlock_lock *lock, int node, int home)
+{
+  return highest(lock, lock->key, UINT64_C(1) << node | UINT64_C(1) << home) == node;
+}
+
 int rlk_home_second(const redlock_lock *lock, const struct rlk_key *key, int home, int64_t now)
 {
   const struct rlk_net *net = &lock->engine->net;

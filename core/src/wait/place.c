@@ -308,10 +308,19 @@ void rlk_place_take(redlock_lock *lock)
                                           .is_of_several = lock->key->count > 1});
 }
 
+static void mark(uint64_t *nodes, int node, int is_one)
+{
+  *nodes = (*nodes & ~(UINT64_C(1) << node)) | (uint64_t)is_one << node;
+}
+
 void rlk_place_listens(redlock_lock *lock, int node, int listens)
 {
-  struct rlk_place *place = &lock->wait->place;
-  place->listens = (place->listens & ~(UINT64_C(1) << node)) | (uint64_t)listens << node;
+  mark(&lock->wait->place.listens, node, listens);
+}
+
+void rlk_place_is_first(redlock_lock *lock, int node, int is_first)
+{
+  mark(&lock->wait->place.first, node, is_first);
 }
 
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now)

@@ -64,6 +64,8 @@ void rlk_place_hide(redlock_lock *lock);
 redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint64_t *number);
 /* Notes whether the name of its place on that node says that it listens. */
 void rlk_place_listens(redlock_lock *lock, int node, int listens);
+/* Notes whether nobody is before it on that node. */
+void rlk_place_is_first(redlock_lock *lock, int node, int is_first);
 /* Asks for it there: 0, or -1 when memory is out. */
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now_ns);
 

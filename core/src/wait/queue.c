@@ -237,9 +237,19 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
   return rlk_smaller(end_ns, at_ns);
 }
 
+/* Two that arrive together may each stand behind the other at home. Both have a place on the first of their nodes, and
+ * whoever is first there goes ahead. */
+static int is_first_above(const redlock_lock *lock)
+{
+  const struct rlk_place *place = &lock->wait->place;
+  int second = lock->wait->second;
+  return second >= 0 && ((place->at & place->first) >> second & 1) && rlk_home_is_above(lock, second, lock->wait->home);
+}
+
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
-  int is_first = rank == 0 || RLK_MUTANT(QUEUE_JUMPER), is_cleared = lock->wait->rank.before - rank >= CLEARED_MAX;
+  int is_first = rank == 0 || is_first_above(lock) || RLK_MUTANT(QUEUE_JUMPER);
+  int is_cleared = lock->wait->rank.before - rank >= CLEARED_MAX;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
   rlk_rank_note(&lock->wait->rank, rank, now);
