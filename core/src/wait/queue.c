@@ -128,10 +128,16 @@ void rlk_wait_free(struct rlk_wait *wait)
 
 /* ---- the place on two nodes ---- */
 
-/* The home node, if its queue can be used and a majority can be asked; else -1. */
+/* The home node, of several resources that of the first whose queue can be used, if a majority can be asked; else -1.
+ */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_home_has_majority(lock, RLK_LATE_NS, now) ? rlk_room_home(lock, lock->key, now) : -1;
+  int home = -1;
+  for (int i = 0; home < 0 && i < lock->key->count && rlk_home_has_majority(lock, RLK_LATE_NS, now); i++) {
+    struct rlk_key *key = rlk_key_alone(lock->key, i);
+    home = key ? rlk_room_home(lock, key, now) : -1;
+  }
+  return home;
 }
 
 static enum rlk_turn ask(redlock_lock *lock, int64_t now)

@@ -23,6 +23,10 @@ def places(nodes, resource):
     return waiters.places(nodes, "libredlock:q:" + resource)
 
 
+def home_of(nodes, resource):
+    return waiters.in_order(nodes, resource.encode())[0]
+
+
 def started(lock):
     assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
     return lock
@@ -48,7 +52,7 @@ def test_it_has_one_arrival_in_the_queues_of_all(nodes, make_client, options):
 
 def test_it_leaves_the_queue_that_it_entered_before_it_listened(nodes, make_client):
     """When it wins, one of its places still has the name without a listener, and the other, at the same home, not."""
-    home = {name: waiters.in_order(nodes, name.encode())[0] for name in map(str, range(40))}
+    home = {name: home_of(nodes, name) for name in map(str, range(40))}
     names = [name for name in home if home[name] is home["0"]][:2]
     for ttl_ms in range(1, 12):
         occupy(nodes, names[1], ttl_ms=ttl_ms)
@@ -155,3 +159,28 @@ def test_it_is_served_where_others_never_leave_both_free(nodes, make_client):
 
     spin(both.client, work, 12, "it has both")
     assert both.status == OK and len(turns) > 2
+
+
+def test_it_is_served_where_the_queue_of_the_first_cannot_be_used(nodes, make_client):
+    """It stands in that of the second, where others always wait."""
+    second = next(name for name in map(str, range(40)) if home_of(nodes, name) is not home_of(nodes, "a"))
+    home_of(nodes, "a").command("SET", "libredlock:q:a", "of somebody else")
+    singles = [started(make_client(nodes.urls).lock(second, **LONG)) for _ in range(3)]
+    both = make_client(nodes.urls).lock("a", second, **LONG)
+    until_ms = {}
+
+    def work():
+        """Each holds for 0.1 s, and comes again at once."""
+        for lock in (both, *singles):
+            lock.client.process()
+        for single in [single for single in singles if single.status == OK]:
+            if now_ms() >= until_ms.setdefault(single, now_ms() + 100):
+                assert single.release() == OK
+                started(single)
+                until_ms.pop(single)
+        return both.status != PENDING
+
+    for _ in range(3):
+        started(both)
+        spin(both.client, work, 3, "it has both")
+        assert both.status == OK and both.release() == OK
