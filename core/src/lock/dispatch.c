@@ -346,11 +346,11 @@ const struct rlk_ask
 static int is_asked_again(struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_ask *ask = out->request.ask;
-  if (out->fault != RLK_FAULT_NO_SCRIPT || !ask->again)
+  if (out->fault != RLK_FAULT_NO_SCRIPT)
     return 0;
   for (int i = 0; i < n->net->node_count; i++)
     n->net->nodes[i].line->scripts_known = 0;
-  return ask->again(n, &out->request, out->now_ns) == 0;
+  return ask->again && ask->again(n, &out->request, out->now_ns) == 0;
 }
 
 void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)

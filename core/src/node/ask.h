@@ -32,7 +32,7 @@ struct rlk_ask {
   uint8_t ok, nil, odd, even; /* the vote, RLK_FITS or RLK_MISFIT per form of reply; 2 in an integer: others wait */
   uint8_t one, zero;          /* an array of one 1, or of one 0 */
   uint8_t rest;               /* any other reply but an error */
-  uint8_t error;              /* RLK_FITS: errors of the server do not matter */
+  uint8_t error;              /* RLK_FITS: no error but NOSCRIPT matters */
   uint8_t wrong_type;         /* the meaning of a key of another type; 0: an error like others */
   /* If the form is not enough: a vote as above; NULL: it is enough. */
   uint8_t (*read)(const struct rlk_request *request, const struct rlk_reply *reply);

@@ -4,7 +4,7 @@
 
 #include "node.h"
 
-const struct rlk_ask rlk_row_nothing = {.rest = RLK_FITS, .error = RLK_FITS};
+const struct rlk_ask rlk_row_nothing = {"a request", .rest = RLK_FITS, .error = RLK_FITS};
 
 int rlk_requests_grow(struct rlk_requests *q, uint32_t more)
 {

@@ -344,3 +344,20 @@ def test_a_refused_waiter_holds_up_none_of_its_client(nodes, held, make_client):
     spin(client, lambda: other.status == OK, 20, "the other is served, too")
     in_time(now_ms() - began_ms < 60)
     assert refused.status == rl.PENDING
+
+
+def test_a_lost_script_lets_a_waiter_leave_the_next_time(nodes, held, make_client):
+    """Redis 7.4 forgets scripts that were not used for long: here the one that gives places back."""
+    lock, other = (make_client(nodes.urls, **LONG).lock() for _ in range(2))
+    assert lock.acquire(300) == BUSY
+    spin(lock.client, lambda: not places(nodes), 20, "it has left")
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    another = other.client.lock("s")
+    for _ in range(3):  # the scripts of releases, and then the one with which one waits, are sent in full
+        assert another.acquire(0) == OK and another.release() == OK
+    assert other.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(other.client, lambda: all(members(node) for node in in_order(nodes)[:2]), 20, "the other one waits")
+    for _ in range(2):
+        assert lock.acquire(300) == BUSY
+    spin(lock.client, lambda: len(places(nodes)) == 2, 1, "it has left the second time, before its promise ends")
