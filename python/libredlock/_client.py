@@ -179,9 +179,9 @@ class Client(ClientBase):
                 self._tell_the_last()
             finally:
                 self._greenlets.close(self, self._take_handle())
-                notifier.wake()
         for hold in held:
             hold._tell_if_lost()
+        notifier.join()
 
     def __enter__(self: AnyClient) -> AnyClient:
         """The client itself."""

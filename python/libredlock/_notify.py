@@ -6,6 +6,7 @@ In a process that gevent or eventlet has patched it is a greenlet.
 from __future__ import annotations
 
 import os
+import threading
 from _thread import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -46,7 +47,6 @@ class Notifier:
         import json  # noqa: F401
         import logging  # noqa: F401
         import select  # noqa: F401
-        import threading
 
         with self._mutex:
             if not self._pipe:
@@ -55,17 +55,14 @@ class Notifier:
                     os.set_blocking(end, False)
             if ref(client) not in self._clients.values():
                 self._clients[os.dup(descriptor)] = ref(client)
-            is_first, self._is_running = not self._is_running, True
-        if not is_first:
+            thread = threading.Thread(target=lambda: self._run(thread), name="libredlock", daemon=True)
+            runs = self._is_running and self._thread.is_alive()
+            if not runs:
+                self._thread, self._is_running = thread, True
+        if runs:
             self.wake()
-            return
-        thread = threading.Thread(target=self._run, name="libredlock", daemon=True)
-        try:
-            thread.start()
-        except BaseException:
-            self._is_running = False
-            raise
-        self._thread = thread
+        else:
+            thread.start()  # if a signal handler raises in it, and it has not begun to run, another one takes its place
 
     def wake(self) -> None:
         """The thread looks at everything again."""
@@ -76,12 +73,13 @@ class Notifier:
                 pass
 
     def join(self) -> None:
-        """When all clients are closed: an interpreter inside another one must not end before its threads."""
-        import threading
-
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            self.wake()
+        """When a client is closed: if it was the last one, an interpreter inside another one may end now, and must not
+        end before its threads."""
+        self.wake()
+        thread, clients = self._thread, (reference() for reference in list(self._clients.values()))
+        if any(client is not None and not client.closed for client in clients):
+            return
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             thread.join(JOIN_S)
 
     def forked(self) -> None:
@@ -90,29 +88,28 @@ class Notifier:
             os.close(descriptor)
         self.__init__()  # type: ignore[misc]
 
-    def _run(self) -> None:
+    def _run(self, thread: Any) -> None:
         import select
 
         # as they are when it starts: a thread does not become a greenlet when the process is patched later
         poll = getattr(select, "poll", None)  # eventlet takes it away
         wait = select.select
-        try:
-            while self._has_clients():
-                self._wait(poll, wait)
-                for descriptor, reference in list(self._clients.items()):
-                    client = reference()
-                    if client is None or client.closed:
-                        del self._clients[descriptor]
-                        os.close(descriptor)
-                    else:
-                        self._notify(client)
-                    del client
-        except BaseException:  # a greenlet that is killed, or no memory: the next client starts it again
-            self._is_running = False
-            raise
+        while self._goes_on(thread):
+            self._wait(poll, wait)
+            for descriptor, reference in list(self._clients.items()):
+                client = reference()
+                if client is None or client.closed:
+                    del self._clients[descriptor]
+                    os.close(descriptor)
+                else:
+                    self._notify(client)
+                del client
 
-    def _has_clients(self) -> bool:
+    def _goes_on(self, thread: Any) -> bool:
+        """Until the last client has gone, or another thread has taken its place."""
         with self._mutex:
+            if thread is not self._thread:
+                return False
             self._is_running = bool(self._clients)
             return self._is_running
 

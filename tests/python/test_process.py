@@ -400,6 +400,59 @@ def test_opening_a_client_starts_no_thread(script, nodes):
     assert script(source).end() == (0, "True", "")
 
 
+def test_the_last_close_ends_the_package_s_thread(script, nodes):
+    """An interpreter inside another one cannot be ended while it has another thread."""
+    source = program(
+        """
+        import contextlib, threading
+        from libredlock import _notify
+        _notify.JOIN_S = 60
+        called = threading.Event()
+        def on_lost(hold):
+            called.set()
+            while not client.closed:
+                pass
+            sum(range(5_000_000))
+        with libredlock.Client(**GENEROUS_TIMEOUTS) as client:
+            hold = client.lock("r", on_lost=on_lost).take()
+            client.release("r", force=True)
+            with contextlib.suppress(libredlock.Lost):
+                hold.extend()
+            called.wait()
+        print(threading.active_count())
+        """
+    )
+    assert script(source).end()[:2] == (0, "1")
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_cut_off_start_leaves_one_thread(script, has_begun):
+    """What a signal handler raises leaves start() before the thread runs, or after that."""
+    source = program(
+        """
+        import threading
+        class Interrupt(BaseException): pass
+        start, late = threading.Thread.start, []
+        def cut_off(thread):
+            threading.Thread.start = start
+            start(thread) if HAS_BEGUN else late.append(thread)
+            raise Interrupt
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
+        threading.Thread.start = cut_off
+        try:
+            client.lock("r").acquire()
+        except Interrupt:
+            client.lock("r").acquire(timeout=30)
+        for thread in late:
+            start(thread)
+            thread.join()
+        print([thread.name for thread in threading.enumerate()])
+        """
+    )
+    assert script(source.replace("HAS_BEGUN", str(has_begun))).end() == (0, "['MainThread', 'libredlock']", "")
+
+
 def test_a_child_forked_while_threads_wait_takes_locks(script, nodes):
     source = program(
         """
