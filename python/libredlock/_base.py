@@ -96,7 +96,7 @@ class ClientBase(ClientSurface):
     _in_memory: str
     """What Client("memory://") makes, for tests of programs; not where a program has a class of its own."""
 
-    def __new__(cls: type[AnyClient], nodes: Any = None, **options: Any) -> AnyClient:
+    def __new__(cls: type[AnyClient], nodes: Any = None, *_: Any, **options: Any) -> AnyClient:
         kind: Any = cls
         if "_in_memory" in vars(cls) and is_in_memory(nodes):
             from .testing import memory
@@ -287,12 +287,12 @@ class ClientBase(ClientSurface):
         handle, self._handle = self._handle, ffi.NULL
         return handle
 
-    def _leave(self) -> None:
+    def _leave(self, drain: Optional[Callable[[Any], object]] = None) -> None:
         """Closes at exit, or from close(): releases what is held within the limit of exit_drain."""
         try:
             self._tell_the_last()
         finally:
-            self._drain(self._take_handle())
+            (drain or self._drain)(self._take_handle())
 
     def _drain(self, handle: Any) -> None:
         """A method, so that whoever calls it in a thread keeps the client's memory."""

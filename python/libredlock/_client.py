@@ -171,14 +171,8 @@ class Client(ClientBase):
         return run() if self._greenlets is None else self._greenlets.in_thread(run)
 
     def close(self) -> None:
-        held = self._watched_holds()
-        if self._greenlets is None:
-            self._leave()
-        else:
-            try:
-                self._tell_the_last()
-            finally:
-                self._greenlets.close(self, self._take_handle())
+        held, greenlets = self._watched_holds(), self._greenlets
+        self._leave(None if greenlets is None else lambda handle: greenlets.close(self, handle))
         for hold in held:
             hold._tell_if_lost()
         notifier.join()
@@ -199,8 +193,8 @@ class Client(ClientBase):
         self._choose_how_to_wait()
         notifier.add(self)
 
-    def _leave(self) -> None:
-        super()._leave()
+    def _leave(self, drain: Optional[Callable[[Any], object]] = None) -> None:
+        super()._leave(drain)
         notifier.wake()
 
 

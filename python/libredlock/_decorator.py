@@ -166,6 +166,8 @@ class Decorator:
     ) -> None:
         """on_lost: that, and what else locks take beside options."""
         self._resource, self._on_busy, self._hold = resource, OnBusy(on_busy), hold
+        if not isinstance(reentrant, bool):
+            raise TypeError(f"with_lock(reentrant={reentrant!r}): takes True or False")
         if reentrant and isinstance(resource, (list, tuple)):
             raise TypeError(f"with_lock({resource!r}, reentrant=True): takes one resource")
 

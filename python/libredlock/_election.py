@@ -7,7 +7,6 @@ from weakref import ref
 
 from ._errors import Lost, NotHeld
 from ._hold import HoldBase
-from ._options import unknown
 from .types import Resource
 
 # A candidate stands by for as long as it takes, through outages too.
@@ -26,8 +25,6 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
     for keyword in given:
         if keyword in REFUSED:
             raise TypeError(f"election() takes no {keyword}=: {REFUSED[keyword]}")
-        if keyword == "reentrant":
-            raise unknown("election", keyword, ())
     return {**_STANDS_BY, **given, **_OF_EVERY_ELECTION}
 
 
@@ -48,10 +45,14 @@ class TermBase(HoldBase):
 class SeatBase:
     """The lock of all candidates of one election. It keeps no term: whoever leads has it."""
 
-    def __init__(self, *arguments: Any) -> None:
+    _implied: Mapping[str, Any] = {**_STANDS_BY, **_OF_EVERY_ELECTION}
+
+    def __init__(self, client: Any, resource: Any, *arguments: Any) -> None:
         self.is_stopped = False
         self.waiting: list[Any] = []
-        super().__init__(*arguments)
+        if isinstance(resource, (list, tuple)):
+            raise TypeError(f"election({resource!r}): takes one resource, str or bytes")
+        super().__init__(client, resource, *arguments)  # type: ignore[call-arg]
 
     def _new(self, is_block: bool = False) -> Any:
         hold = super()._new(is_block)  # type: ignore[misc]

@@ -59,6 +59,7 @@ class LockBase(LockSurface, Facts):
     )
 
     _keywords = LOCK_KEYWORDS | {"on_lost"}
+    _implied: Mapping[str, Any] = {}  # options that nobody has written
     _hold_type: Any = HoldBase
     _sharer = "thread"
     _is_reentrant = False
@@ -116,7 +117,8 @@ class LockBase(LockSurface, Facts):
         for keyword, value in options.items():
             set_lock(handle, self._resource, keyword, value)
         if lib.redlock_lock_check(handle) == lib.REDLOCK_INVALID:
-            given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
+            written = (keyword for keyword in options if keyword not in self._implied)
+            given = ", ".join(f"{keyword}={options[keyword]!r}" for keyword in written)
             hint = seconds_hint(options.get("ttl"), trial._max_ttl_s())
             raise InvalidOption(f"{function}({given}): {trial._why_invalid()}{hint}", resource=self._resource)
         if len(client._settings) >= OPTIONS_KEPT:

@@ -137,6 +137,9 @@ _FOREIGN = {
     "NoQuorum is raised when too few nodes answer; a single node's error never is": "raise_on_redis_errors",
     "a Lock may be shared by threads: its methods mean the caller's own hold": "thread_local",
     "a token is made for each hold; client.adopt(resource, token) takes over one that detach() gave": "id owner token",
+    "locks take it, and with_lock()": "on_lost",
+    "locks of libredlock.aio take it, whose tasks can be cancelled": "cancel_on_lost",
+    "client.with_lock() takes it": "hold on_busy",
     "use client.with_lock(resource, keep=); expire() sets what is left of a lease": "keep",
     "use client.rlock(), whose owner is a thread or a task, or with_lock(resource, reentrant=True)": "reentrant",
     "the resource is the first argument of lock()": "name key lock_name",
@@ -171,13 +174,14 @@ def _instead_of(keyword: str, known: Iterable[str]) -> str:
 
 def seconds(keyword: str, value: Any, allowed: str) -> float:
     """A duration given as seconds or as a timedelta."""
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if not isinstance(value, (int, float)) and not _is_another_number(value) or isinstance(value, bool):
+    duration = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(duration, (int, float)) and not _is_another_number(duration) or isinstance(duration, bool):
         raise TypeError(f"{keyword}={value!r}: takes seconds (int, float) or a timedelta; allowed: {allowed}")
-    if not math.isfinite(value):
-        raise refused(keyword, value, f"not a duration; allowed: {allowed}")
-    return float(value)  # a small integer of numpy is not multiplied as it is
+    length = float(duration)  # a small integer of numpy is not multiplied as it is
+    if not 0 <= length < math.inf:
+        why = "it is negative" if length < 0 else "not a duration"
+        raise refused(keyword, value, f"{why}; allowed: {allowed}")
+    return length
 
 
 def _is_another_number(value: Any) -> bool:
@@ -187,10 +191,7 @@ def _is_another_number(value: Any) -> bool:
 
 def milliseconds(keyword: str, value: Any, allowed: str) -> int:
     """The same in whole milliseconds; a part of one counts as one, so that no duration becomes none."""
-    duration = seconds(keyword, value, allowed)
-    if duration < 0:
-        raise refused(keyword, value, f"it is negative; allowed: {allowed}")
-    return math.ceil(round(duration * 1000, 6))
+    return math.ceil(round(seconds(keyword, value, allowed) * 1000, 6))
 
 
 BY_OPTION = -2
@@ -269,6 +270,8 @@ def as_text(option: Option, value: Any) -> str:
         return str(milliseconds(option.keyword, value, option.allowed))
     if not isinstance(value, _PYTHON_TYPES[option.type]) or isinstance(value, bool) != (option.type == "bool"):
         raise TypeError(f"{option.keyword}={value!r}: takes {_TYPE_WORDS[option.type]}; allowed: {option.allowed}")
+    if option.may_be_endless and str(made) == "-1":  # which the core takes for None
+        raise refused(option.keyword, value, f"allowed: {option.allowed}")
     made = float(made) if option.type == "float" else made
     return str(made).lower() if option.type == "bool" else str(made)
 

@@ -58,7 +58,7 @@ def _options_of(name: str) -> Iterator[Any]:
 
 def name_options(client: Any) -> None:
     """Of a class of clients."""
-    client.__new__.__signature__ = Signature(client.__new__)
+    client.__new__.__signature__ = Signature(client.__init__)
     for name in ("__init__", *_OF_LOCKS):
         function = vars(client)[name]
         function.__signature__ = Signature(function)

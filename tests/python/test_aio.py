@@ -223,7 +223,7 @@ def test_a_lock_is_handed_to_the_blocking_client_and_back(on_client, client, nod
 
 def test_extend_beside_release_is_no_misuse(on_client):
     async def body(client):
-        lock = client.lock("r", max_extensions=-1)
+        lock = client.lock("r", max_extensions=None)
         for _ in range(10):
             await lock.acquire()
 

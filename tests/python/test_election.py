@@ -230,6 +230,10 @@ def test_other_options_are_refused_as_those_of_locks(client):
         client.election("scheduler", reentrant=True)
     with pytest.raises(libredlock.InvalidOption):
         client.election("scheduler", ttl=0)
+    with pytest.raises(libredlock.InvalidOption, match=r"^election\(ttl=3, min_validity=5\): "):
+        client.election("scheduler", ttl=3, min_validity=5)
+    with pytest.raises(TypeError, match=r"^election\(\['a', 'b'\]\): takes one resource"):
+        client.election(["a", "b"])
 
 
 def test_it_shows_itself(client):

@@ -91,6 +91,18 @@ def test_losses_are_made():
         client.lock("s").acquire()
 
 
+def test_time_and_losses_that_cannot_be_are_refused():
+    client = MemoryClient(ttl=10, key_prefix="p:")
+    hold = client.lock(["a", "b"]).take()
+    with pytest.raises(libredlock.InvalidOption, match="length=-1: it is negative"):
+        client.pass_time(-1)
+    with pytest.raises(TypeError, match="resource=3: takes str or bytes"):
+        client.lose(3)
+    hold.check()
+    client.lose(["a", "b"])
+    assert hold.lost
+
+
 def test_threads_exclude_each_other_in_order():
     client, order = MemoryClient(), []
     held = client.lock("r")

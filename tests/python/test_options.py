@@ -94,6 +94,8 @@ REFUSED = [
     ({"wait": -1}, ValueError, ["wait=-1", "0 to 31536000 s", "None"]),
     ({"retry_count": 1.5}, TypeError, ["retry_count=1.5", "an int"]),
     ({"retry_count": True}, TypeError, ["retry_count=True"]),
+    ({"retry_count": -1}, ValueError, ["retry_count=-1", "0 to", "None: without limit"]),
+    ({"slot": -1, "permits": 3}, ValueError, ["slot=-1", "0 to 255", "None: any"]),
     ({"renew": 1}, TypeError, ["renew=1", "True or False"]),
     ({"renew": "true"}, TypeError, ["renew='true'"]),
     ({"client_name": b"x"}, TypeError, ["client_name=b'x'", "a str"]),
@@ -102,6 +104,7 @@ REFUSED = [
     ({"ttl_ms": 1}, TypeError, ["ttl_ms=", "use ttl= in seconds"]),
     ({"max_hold_ms": 1}, TypeError, ["max_hold_ms=", "use max_hold= in seconds"]),
     ({"nodez": 1}, TypeError, ["nodez="]),
+    ({"on_lost": print}, TypeError, ["on_lost=", "locks take it"]),
 ]
 
 
@@ -117,7 +120,7 @@ def test_refused_options_name_themselves_the_value_and_the_range(options, error,
 def test_options_of_a_lock_are_refused_in_the_same_words():
     with libredlock.Client(URL) as client:
         for options, error, words in REFUSED:
-            if set(options) <= _options.LOCK_KEYWORDS:
+            if set(options) <= _options.LOCK_KEYWORDS - {"on_lost"}:
                 for make in (lambda: client.lock("r", **options), lambda: client.with_lock("r", **options)):
                     with pytest.raises(error) as caught:
                         make()
@@ -197,6 +200,8 @@ FOREIGN = [
     ("count", ["permits="]),
     ("owner", ["adopt("]),
     ("keep", ["with_lock(", "expire("]),
+    ("hold", ["client.with_lock() takes it"]),
+    ("on_busy", ["client.with_lock() takes it"]),
     ("reentrant", ["rlock(", "with_lock("]),
     ("raise_on_release_error", ["Lost"]),
     ("thread_local", ["threads"]),
@@ -216,6 +221,19 @@ def test_names_of_other_libraries_get_the_way_here(module, keyword, words):
         said = str(caught.value)
         assert f"{make.__name__}() takes no {keyword}=" in said and "did you mean" not in said
         assert all(word in said for word in words), said
+
+
+def test_what_asyncio_has_alone_is_sent_there():
+    with libredlock.Client(URL) as client:
+        for make in (client.lock, client.rlock, client.election, client.with_lock):
+            with pytest.raises(TypeError, match="takes no cancel_on_lost=: locks of libredlock.aio take it"):
+                make("r", cancel_on_lost=True)
+
+
+@pytest.mark.parametrize("made", [libredlock.Client, aio.Client])
+def test_a_second_argument_is_refused_by_client(made):
+    with pytest.raises(TypeError, match=r"__init__\(\) takes from 1 to 2 positional"):
+        made(URL, URL)
 
 
 def test_no_foreign_name_is_one_of_ours():

@@ -160,7 +160,7 @@ def test_waiter_gets_a_lock_whose_lease_has_ended(client, nodes):
 
 
 def test_extend_beside_release_is_no_misuse(client):
-    lock = client.lock("r", max_extensions=-1)
+    lock = client.lock("r", max_extensions=None)
     for _ in range(20):
         hold = lock.acquire()
         stop = threading.Event()

@@ -356,6 +356,8 @@ def test_a_reentrant_function_may_call_itself(client, other):
 
     assert walk("a", 3)
     assert not held(client, "tree:a")
+    with pytest.raises(TypeError, match="reentrant='yes'.: takes True or False"):
+        client.with_lock("r", reentrant="yes")
     with pytest.raises(TypeError, match="reentrant=True.*one resource"):
         client.with_lock(["a", "b"], reentrant=True)
 

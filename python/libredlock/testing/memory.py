@@ -181,16 +181,16 @@ class _InMemory:
 
     def lose(self, resource: Any) -> None:
         """The nodes lose the resource: whoever holds it has lost it."""
-        self.store.lose(self._key(resource))
+        for key in self._keys(resource):
+            self.store.lose(key)
 
     def set_reachable(self, reachable: bool) -> None:
         """Whether enough nodes answer."""
         self.store.reachable = reachable
         self.store.scan()
 
-    def _key(self, resource: Any) -> bytes:
-        name: bytes = resource if isinstance(resource, bytes) else resource.encode()
-        return self._prefix + name
+    def _keys(self, resource: Any) -> List[bytes]:
+        return [self._prefix + name for name in _lock._names(resource)]
 
     def describe(self) -> Dict[str, Any]:
         """Less than of a client with nodes."""
@@ -225,7 +225,7 @@ class _InMemory:
     def _listed(self, probe: Any, status: int) -> Listing:
         """Those that `fnmatch` finds: it takes a pattern as SCAN does, but for backslashes."""
         pattern, store = probe._resource, self.store
-        glob = self._key(pattern).decode("latin-1")
+        glob = self._keys(pattern)[0].decode("latin-1")
         if not store.reachable:
             raise NoQuorum(f'no quorum: 0 of 1 nodes listed "{pattern}", 1 needed: memory unreachable')
         with store.mutex:
