@@ -306,6 +306,8 @@ class HoldBase(Facts):
         if state == FREE:
             self._lose()
             raise self._lost()
+        if state == LOST:
+            self._loss = self._reason()  # the core has it as free while the release is in flight
         return True
 
     def _judge_release(self, status: int) -> None:

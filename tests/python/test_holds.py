@@ -532,6 +532,33 @@ def test_each_body_is_cancelled_by_its_own_loss(on_client):
     on_client(body)
 
 
+def test_a_lost_hold_stays_lost_while_it_is_released(on_client):
+    """The block releases it at once, and then on_lost of a task runs."""
+    seen = []
+
+    async def on_lost(hold):
+        seen.append((hold.lost, hold.loss))
+
+    async def body(client):
+        hold = await client.lock("r", on_lost=on_lost).take()
+        await client.release("r", force=True)
+        with pytest.raises(libredlock.Lost):
+            await hold.extend()
+        release = asyncio.create_task(hold.release())
+        await asyncio.sleep(0)
+        assert (hold.lost, hold.loss, release.done()) == (True, "gone", False)
+        with pytest.raises(libredlock.Lost):
+            await release
+        with pytest.raises(libredlock.Lost):
+            async with client.lock("r", on_lost=on_lost, cancel_on_lost=True) as hold:
+                await client.release("r", force=True)
+                await hold.extend()
+        await asyncio.sleep(0)
+        assert seen == [(True, "gone")] * 2
+
+    on_client(body)
+
+
 def test_close_cancels_a_body(run, nodes):
     async def main():
         lost, client = [], aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
