@@ -20,6 +20,7 @@ final class Figures
     private array $timesUs = [];
     private int $failed = 0;
     private int $begunNs;
+    private float $cpuUs = 0;
 
     public function __construct(private readonly int $milliseconds)
     {
@@ -38,6 +39,7 @@ final class Figures
         $done = $cycle();
         $end = \hrtime(true);
         if ($begin - $this->begunNs > $this->milliseconds * 1e5) {
+            $this->cpuUs = $this->timesUs === [] ? -self::cpuUs() : $this->cpuUs;
             $this->timesUs[] = ($end - $begin) / 1000;
             $this->failed += (int) !$done;
         }
@@ -53,9 +55,17 @@ final class Figures
             'failed' => $this->failed,
             'cycles_per_s' => $count / ($this->milliseconds / 1000),
             'p50_us' => $at(0.5),
+            'cpu_us' => ($this->cpuUs + self::cpuUs()) / $count,
             'p99_us' => $at(0.99),
             'memory_kb' => \memory_get_peak_usage() / 1024,
         ]), "\n";
+    }
+
+    private static function cpuUs(): float
+    {
+        $usage = \getrusage();
+        return ($usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec']) * 1e6 + $usage['ru_utime.tv_usec']
+            + $usage['ru_stime.tv_usec'];
     }
 }
 
@@ -64,7 +74,7 @@ function redlockCycle(Client $client, int $number): Closure
 {
     $lock = $client->lock("bench:$number");
     return static function () use ($lock): bool {
-        $lock->acquire()->release();
+        ($lock->acquire() ?? $lock)->release(); /* before there were holds, acquire() returned nothing */
         return true;
     };
 }

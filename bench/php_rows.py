@@ -5,11 +5,14 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import statistics
 import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import before
 import run as bench  # the folder of this file comes first on the path
 from testing import Cluster
 
@@ -18,6 +21,8 @@ SUBJECT = ROOT / "bench" / "php.php"
 OVER = ROOT / "bench" / "php_over.php"
 FACES = (("blocking", "blocking", "native calls", 4), ("run", "run(), a new lock each", "native calls", 8),
          ("fiber", "Fiber", "the bare loop", 6), ("swoole", "Swoole coroutine", "the bare loop", 8))
+# shape of php.php, words, how much longer than the other version in us
+THAN_BEFORE = (("blocking", "blocking", 0.5), ("run", "run(), a new lock each", 0.5), ("fiber", "Fiber", 1))
 PEERS = (("phpredis", "phpredis loop"), ("symfony", "symfony/lock, combined store"))
 
 
@@ -26,12 +31,13 @@ class PhpBench:
         self.options, self.cluster = options, cluster
         self.milliseconds = "300" if options.quick else "1000"
 
-    def php_program(self, program, *arguments):
-        php = [self.options.php, "-d", f"extension={self.options.extension}", *shlex.split(self.options.php_extra)]
-        return [*php, str(program), *arguments]
+    def php_program(self, program, *arguments, extension=None):
+        php = [self.options.php, "-d", f"extension={extension or self.options.extension}"]
+        return [*php, *shlex.split(self.options.php_extra), str(program), *arguments]
 
-    def subject(self, shape, in_flight=1):
-        return self.php_program(SUBJECT, shape, self.cluster.nodes_env, self.milliseconds, str(in_flight))
+    def subject(self, shape, in_flight=1, program=SUBJECT, extension=None):
+        arguments = (shape, self.cluster.nodes_env, self.milliseconds, str(in_flight))
+        return self.php_program(program, *arguments, extension=extension)
 
     def has(self, extension):
         php = [self.options.php, *shlex.split(self.options.php_extra)]
@@ -40,7 +46,17 @@ class PhpBench:
 
     def rows(self):
         shapes = [face for face in FACES if face[0] != "swoole" or self.has("swoole")]
-        return [*self.over_the_runtime(shapes), *self.over_c(shapes), *self.in_flight()]
+        rows = [*self.over_the_runtime(shapes), *self.over_c(shapes), *self.in_flight()]
+        return [*rows, *self.than_before()] if self.options.before else rows
+
+    def than_before(self):
+        """Beside extension and PHP files of another version; both take turns on the same nodes."""
+        source = before.source_of(self.options.before)
+        other = {"program": source / "bench/php.php", "extension": extension_of(source)}
+        for shape, words, goal_us in THAN_BEFORE:
+            commands = {"mine": self.subject(shape), "theirs": self.subject(shape, **other)}
+            runs = bench.interleaved(self.options.rounds, commands)
+            yield before.row_over(self.options.before, f"PHP {words}", runs, goal_us)
 
     def over_the_runtime(self, shapes):
         """Both programs take turns in one process, on one client; the cost is the median of the pairs' differences."""
@@ -87,12 +103,23 @@ class PhpBench:
                             note=bench.failure_note(runs[shape]) if known else "php-redis is not installed")
 
 
+def extension_of(source):
+    """The extension of another version, built as this one is; its PHP files run the program of this one."""
+    build = source / "build/release"
+    shutil.copy(SUBJECT, source / "bench")
+    for command in (["--preset", "release", "-DREDLOCK_PHP=ON"], ["--build", str(build), "--target", "redlock_php"]):
+        subprocess.run(["cmake", *command], cwd=source, check=True, stdout=sys.stderr)
+    return build / "php/redlock.so"
+
+
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="3 short rounds: a rough look")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each comparison (default 7)")
     parser.add_argument("--core", type=int, metavar="N", help="the core for programs and nodes (default: the idlest)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--before", metavar="COMMIT",
+                        help="compare with the extension and PHP files of that commit, too")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="DIR")
     parser.add_argument("--php", default="php", metavar="PATH", help="the PHP to measure (default %(default)s)")
     parser.add_argument("--php-extra", default="", metavar="ARGUMENTS",

@@ -11,6 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import before
 import run as bench  # the folder of this file comes first on the path
 from testing import Cluster
 
@@ -68,13 +69,7 @@ class PythonBench:
         """Beside the package of another version; both take turns on the same nodes."""
         other = package_of(self.options.before, self.options.python)
         for shape, words, goal_us in THAN_BEFORE:
-            runs = self.both(shape, other)
-            mine, theirs = (bench.median(runs[side], "p50_us") for side in ("mine", "theirs"))
-            cost_us = statistics.median(a["p50_us"] - b["p50_us"] for a, b in zip(runs["mine"], runs["theirs"]))
-            cpu_us = statistics.median(a["cpu_us"] - b["cpu_us"] for a, b in zip(runs["mine"], runs["theirs"]))
-            row = bench.Row(f"Python {words}: over {self.options.before}, p50", "us", cost_us,
-                            note="%.0f us, before %.0f us; CPU %+.1f us" % (mine, theirs, cpu_us))
-            yield row.judged(cost_us, "<=", goal_us)
+            yield before.row_over(self.options.before, f"Python {words}", self.both(shape, other), goal_us)
         for shape, words, count in CROWDS:
             runs = self.both(shape, other, "--in-flight", str(count), "--warm", str(count))
             rate = bench.median(runs["mine"], "cycles_per_s")
@@ -172,17 +167,15 @@ class PythonBench:
 
 def package_of(version, python):
     """An interpreter with the package of a commit, which is made at its first use."""
-    folder = ROOT / "build" / "before" / version
-    interpreter = folder / "venv/bin/python"
+    source = before.source_of(version)
+    folder = source.parent / "venv"
+    interpreter = folder / "bin/python"
     if not (folder / "made").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        (folder / "source").mkdir(parents=True)
-        archive = subprocess.run(["git", "archive", version], cwd=ROOT, check=True, capture_output=True).stdout
-        subprocess.run(["tar", "-x", "-C", str(folder / "source")], input=archive, check=True)
         quiet = {"check": True, "stdout": sys.stderr}
-        subprocess.run([str(python), "-m", "venv", str(folder / "venv")], **quiet)
-        subprocess.run([str(interpreter), "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                        str(folder / "source")], **quiet)
+        subprocess.run([str(python), "-m", "venv", str(folder)], **quiet)
+        subprocess.run([str(interpreter), "-m", "pip", "install", "-q", "--disable-pip-version-check", str(source)],
+                       **quiet)
         (folder / "made").touch()
     return interpreter
 
