@@ -14,7 +14,8 @@ use Redlock\Exception\RedlockThrowable;
 final class Election
 {
     /** What its lock has in any case, by the names of the table. */
-    private const FIXED = ['renew' => true, 'fence' => true, 'wait_ms' => -1];
+    private const FIXED = ['renew' => true, 'fence' => true, 'wait_ms' => -1, 'shared' => false, 'permits' => 1,
+        'layout' => 'string'];
 
     /** What its lock has unless something else is given: it stands by for as long as it takes. */
     private const USUAL = ['outage_wait_ms' => -1, 'max_hold_ms' => -1];
@@ -33,7 +34,7 @@ final class Election
      */
     public static function options(array $options): array
     {
-        $refused = self::FIXED + \array_flip(['reentrant', 'retry_count', 'shared', 'permits', 'layout']);
+        $refused = self::FIXED + \array_flip(['reentrant', 'retry_count']);
         foreach (\array_intersect_key($options, $refused) as $name => $_) {
             $named = \array_key_first(Options::named([$name => 0]));
             throw new Exception\InvalidOptionException("an election has no option \"$named\": a candidate stands by "

@@ -93,6 +93,16 @@ final class ElectionTest extends NodesTestCase
         $this->assertNotFalse($this->client()->lock('scheduler')->tryAcquire(20_000));
     }
 
+    public function testItHasOneLeaderWhateverTheLocksOfItsClientAre(): void
+    {
+        foreach ([['shared' => true], ['permits' => 3], ['layout' => 'hash']] as $default) {
+            $this->client(...$default)->election('scheduler')->run(function (Term $term): void {
+                $this->assertGreaterThan(0, $term->fence());
+                $this->assertFalse($this->client()->lock('scheduler')->tryAcquire());
+            });
+        }
+    }
+
     public function testWhatAnElectionIsAboutIsNoOption(): void
     {
         $own = ['waitMs' => 5, 'fence' => false, 'renew' => false, 'retryCount' => 1, 'reentrant' => true];
