@@ -10,7 +10,7 @@ namespace Redlock\Hyperf;
  */
 final class Heirs
 {
-    private const EXTENDS = '/^[ \t]*(?:(?:abstract|final|readonly)\s+)*'
+    private const EXTENDS = '/^[ \t]*(?:#\[.*\]\s*)?(?:(?:abstract|final|readonly)\s+)*'
         . 'class\s+(\w+)\s+extends\s+(?:[\w\\\\]*\\\\)?(\w+)/mi';
 
     /**

@@ -182,8 +182,10 @@ final class Locks
     /** @return array<string, mixed> */
     private function config(string $cluster): array
     {
-        return $this->clusters[$cluster] ?? throw new InvalidOptionException("there is no cluster \"$cluster\" in "
-            . 'config/autoload/redlock.php; there are: ' . (\implode(', ', \array_keys($this->clusters)) ?: 'none'));
+        $known = \array_filter($this->clusters, \is_array(...)); /* a file without "return" gives 1 */
+        return $known[$cluster] ?? throw new InvalidOptionException("there is no cluster \"$cluster\" in "
+            . 'config/autoload/redlock.php; there are: ' . (\implode(', ', \array_keys($known))
+            ?: "none: it has to return ['default' => ['nodes' => [...]]]"));
     }
 
     /** @param array<string, mixed> $config */

@@ -14,7 +14,7 @@ final class LocksFactory
     public function __invoke(ContainerInterface $container): Locks
     {
         $config = $container->get(ConfigInterface::class);
-        $clusters = $config->get('redlock') ?? require \dirname(__DIR__) . '/publish/redlock.php';
+        $clusters = (array) ($config->get('redlock') ?? require \dirname(__DIR__) . '/publish/redlock.php');
         $logger = $container->has(StdoutLoggerInterface::class) ? $container->get(StdoutLoggerInterface::class) : null;
         $dispatcher = $container->has(EventDispatcherInterface::class) ? new LateDispatcher($container) : null;
         return new Locks($clusters, $config->get('redis', []), $logger, $dispatcher);

@@ -142,6 +142,7 @@ final class CompatibilityTest extends NodesTestCase
         $this->assertFalse($redlock->setRetryCount(3)->setRetryDelay(100)->lock('attempts', 10000));
         $pausesMs = (\hrtime(true) - $begun) / 1e6;
         $this->assertGreaterThanOrEqual(95, $pausesMs); /* two pauses of 50 ms or more */
+        $this->assertFalse($redlock->setRetryDelay(-5)->lock('attempts', 10000));
     }
 
     public function testWantOfNodesIsFalseAndWrongValuesAreTheirException(): void
@@ -188,9 +189,16 @@ final class CompatibilityTest extends NodesTestCase
 
     public function testUnlockRefusesWhatLockDidNotReturn(): void
     {
-        $this->expectException(RedLockException::class);
-        $this->expectExceptionMessage('unlock() takes what lock() returned');
-        (new RedLock($this->locks))->unlock([]);
+        $wrong = ['unlock() takes what lock() returned' => [],
+            'token must not contain' => ['resource' => 'x', 'token' => "a\0b"]];
+        foreach ($wrong as $words => $lock) {
+            try {
+                (new RedLock($this->locks))->unlock($lock);
+                $this->fail("not refused: $words");
+            } catch (RedLockException $refused) {
+                $this->assertStringContainsString($words, $refused->getMessage());
+            }
+        }
     }
 
     public function testValuesAreRefusedInTheNamesOfTheOldClass(): void

@@ -15,6 +15,7 @@ use Psr\EventDispatcher\EventDispatcherInterface;
 use Redlock\Event\Acquired;
 use Redlock\Event\LockEvent;
 use Redlock\Event\Released;
+use Redlock\Exception\InvalidOptionException;
 use Redlock\Hyperf\ConfigProvider;
 use Redlock\Hyperf\Listener\MetricListener;
 use Redlock\Hyperf\Locks;
@@ -193,6 +194,14 @@ final class MetricsTest extends NodesTestCase
         $locks = (new LocksFactory())(new Container($made));
         $locks->lock('r')->run(static fn (): int => 1);
         $this->assertSame(['Acquired', 'Released'], $heard->names());
+    }
+
+    public function testAConfigurationWithoutReturnIsNamed(): void
+    {
+        $made = [ConfigInterface::class => $this->hyperfConfig(['redlock' => 1])];
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage("config/autoload/redlock.php; there are: none: it has to return ['default' => ");
+        (new LocksFactory())(new Container($made))->client();
     }
 
     /** Hyperf's dispatcher makes all listeners when it is made: ours, and those of a service that uses locks. */

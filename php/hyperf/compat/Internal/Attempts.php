@@ -31,14 +31,14 @@ final class Attempts
                     throw $refused;
                 }
             }
-            self::sleep(\random_int(\intdiv($this->delayMs, 2), \max(1, $this->delayMs)));
+            self::sleep(\max(1, \random_int(\intdiv($this->delayMs, 2), \max(1, $this->delayMs))));
         }
     }
 
     private static function sleep(int $ms): void
     {
         if (\extension_loaded('swoole') && Coroutine::getCid() > 0) {
-            Coroutine::sleep(\max(1, $ms) / 1000);
+            Coroutine::sleep($ms / 1000);
         } else {
             \usleep($ms * 1000);
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Tests\Heirs;
 
-final class CreditCardPayment extends \Redlock\Hyperf\Tests\Heirs\CardPayment
+#[\AllowDynamicProperties] final class CreditCardPayment extends \Redlock\Hyperf\Tests\Heirs\CardPayment
 {
     public function pay(): void
     {
