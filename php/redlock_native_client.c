@@ -80,7 +80,7 @@ waiter native_client_advance(native_client *client)
 void native_client_begin_drain(native_client *client, int64_t limit_ms)
 {
   if (limit_ms < -1)
-    zend_argument_value_error(1, "must be greater than or equal to -1");
+    zend_value_error("the limit of drain() must be null or at least 0, " ZEND_LONG_FMT " given", (zend_long)limit_ms);
   else
     redlock_php_begin_drain(client, limit_ms);
 }

@@ -141,6 +141,6 @@ int64_t native_lock_adopt(native_lock *lock, zend_string *token)
 {
   if (strlen(ZSTR_VAL(token)) == ZSTR_LEN(token))
     return redlock_lock_adopt(lock->handle, ZSTR_VAL(token));
-  zend_argument_value_error(1, "must not contain any null bytes");
+  redlock_php_throw_text(REDLOCK_INVALID, "token must not contain any null bytes");
   return REDLOCK_INVALID;
 }

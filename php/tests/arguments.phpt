@@ -69,14 +69,14 @@ Redlock\Exception\InvalidOptionException: there is no option nothing
 string(5) "10000"
 Error: Unknown named parameter $limitMs
 string(5) "10000"
-ValueError: Redlock\Native\Client::beginDrain(): Argument #1 ($limitMs) must be greater than or equal to -1
+ValueError: the limit of drain() must be null or at least 0, -2 given
 ArgumentCountError: Redlock\Native\Client::fd() expects exactly 0 arguments, 1 given
 TypeError: Redlock\Native\Lock::start(): Argument #1 ($operation) must be of type int, string given
 ValueError: Redlock\Native\Lock::start(): Argument #1 ($operation) must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, REDLOCK_EXPIRE, REDLOCK_REMOVE, REDLOCK_WHO, REDLOCK_LIST
 bool(true)
 TypeError: Redlock\Native\Lock::run(): Argument #2 ($arg) must be of type int, float given
 ValueError: Redlock\Native\Lock::fail(): Argument #1 ($status) must be the status of a failure, 0 given
-ValueError: Redlock\Native\Lock::adopt(): Argument #1 ($token) must not contain any null bytes
+Redlock\Exception\InvalidOptionException: token must not contain any null bytes
 string(14) "PENDINGUNKNOWN"
 ArgumentCountError: redlock_status_name() expects exactly 1 argument, 0 given
 NULL

@@ -126,6 +126,7 @@ class Client implements ClientInterface
 
     public function locks(string $pattern = '*', ?int $limitMs = null): Listing
     {
+        $pattern !== '' || throw new InvalidOptionException('the pattern of locks() is empty; "*" lists all');
         $list = $this->driver->handle($pattern, []);
         $status = $this->driver->run($list, \REDLOCK_LIST, $limitMs ?? -1);
         \in_array($status, [\REDLOCK_OK, \REDLOCK_TIMED_OUT], true) || $list->fail($status);
@@ -245,17 +246,11 @@ class Client implements ClientInterface
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string
     {
-        if (\is_array($nodes)) {
-            foreach ($nodes as $node) {
-                \is_string($node)
-                    || throw new \TypeError('nodes must be a list of strings, ' . \get_debug_type($node) . ' given');
-            }
-            return \implode(',', $nodes);
+        foreach (\is_array($nodes) ? $nodes : [$nodes ?? ''] as $node) {
+            \is_string($node) || throw new \TypeError('nodes must be a string, a list of strings or null, '
+                . \get_debug_type($node) . ' given');
         }
-        if ($nodes !== null && !\is_string($nodes)) {
-            throw new \TypeError('nodes must be of type string, array or null, ' . \get_debug_type($nodes) . ' given');
-        }
-        return $nodes;
+        return \is_array($nodes) ? \implode(',', $nodes) : $nodes;
     }
 
     private function __clone()

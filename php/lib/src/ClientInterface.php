@@ -15,6 +15,7 @@ interface ClientInterface
      * options by name override the client's.
      *
      * @param string|list<string> $resource
+     * @param never ...$unknown
      */
     public function lock(
         string|array $resource,
@@ -41,6 +42,7 @@ interface ClientInterface
      * held the lock in between is not promised. Options as for lock().
      *
      * @param string|list<string> $resource
+     * @param never ...$unknown
      */
     public function adopt(
         string|array $resource,
@@ -59,6 +61,8 @@ interface ClientInterface
     /**
      * A candidate for the lead of a resource: `$client->election('scheduler')->run(fn (Term $t) => lead($t->fence()))`.
      * Its lease is renewed, and ttlMs is how long the seat is empty after a leader died. Options as for lock().
+     *
+     * @param never ...$unknown
      */
     public function election(
         string $resource,

@@ -146,7 +146,6 @@ class Hold implements HoldInterface
     public function slot(): ?int
     {
         $slot = $this->native->slot();
-
         return $slot < 0 ? null : $slot;
     }
 

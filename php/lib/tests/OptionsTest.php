@@ -172,7 +172,7 @@ final class OptionsTest extends TestCase
         $this->assertInvalid('/^keyPrefix must not contain any null bytes$/',
             fn () => $this->connect(keyPrefix: "a\0b"));
         $this->assertInvalid('/^nodes must not contain any null bytes$/', fn () => Client::connect("redis://a\0b"));
-        $this->assertRefused(\TypeError::class, '/nodes must be a list of strings, int given/',
+        $this->assertRefused(\TypeError::class, '/nodes must be a string, a list of strings or null, int given/',
             fn () => Client::connect([1]));
     }
 
@@ -219,6 +219,9 @@ final class OptionsTest extends TestCase
         $hold = $client->adopt('x', \str_repeat('a', 40));
         $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', fn () => $hold->extend(0));
         $this->assertInvalid('/resource/', fn () => $client->lock(''));
+        $this->assertInvalid('/^the pattern of locks\(\) is empty/', fn () => $client->locks(''));
+        $this->assertInvalid('/^token must not contain any null bytes$/', fn () => $client->adopt('x', "a\0b"));
+        $this->assertRefused(\ValueError::class, '/^the limit of drain\(\).*-4 given$/', fn () => $client->drain(-4));
         $this->assertInvalid('/keyPrefix is an option of the client/', fn () => $client->lock('x', keyPrefix: 'y'));
     }
 
