@@ -19,6 +19,7 @@ final class Listing implements \IteratorAggregate, \Countable
     {
     }
 
+    /** @return \ArrayIterator<int, ListedLock> */
     public function getIterator(): \ArrayIterator
     {
         return new \ArrayIterator($this->locks);
