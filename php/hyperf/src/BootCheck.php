@@ -11,10 +11,15 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Hold;
+use Redlock\HoldInterface;
 
 /** @internal Refuses methods whose attributes would lock nothing, or the wrong thing, later. */
 final class BootCheck
 {
+    /** Types of parameters that take what an option gives, which is the first. */
+    private const GIVEN = ['fence' => ['int', 'float', 'mixed'],
+        'hold' => [Hold::class, HoldInterface::class, 'mixed']];
+
     public function __construct(private readonly Locks $locks)
     {
     }
@@ -88,20 +93,15 @@ final class BootCheck
     {
         foreach ($value === null ? [] : $method->getParameters() as $parameter) {
             if ($parameter->getName() === $value) {
-                $option !== 'hold' || self::takesHold($parameter) || throw new InvalidOptionException("$name: hold is "
-                    . "'$value', a parameter of the type {$parameter->getType()}; allowed: ?" . Hold::class);
+                $type = $parameter->getType();
+                !$type instanceof \ReflectionNamedType || \in_array($type->getName(), self::GIVEN[$option], true)
+                    || throw new InvalidOptionException("$name: $option is '$value', a parameter of the type $type; "
+                        . 'allowed: ?' . self::GIVEN[$option][0]);
                 return;
             }
         }
         $value === null || throw new InvalidOptionException("$name: $option is '$value', which is no parameter of the "
             . 'method');
-    }
-
-    private static function takesHold(\ReflectionParameter $parameter): bool
-    {
-        $type = $parameter->getType();
-        return !$type instanceof \ReflectionNamedType || $type->getName() === 'mixed'
-            || \is_a(Hold::class, $type->getName(), true);
     }
 
     private static function onLost(?string $value, string $name): void

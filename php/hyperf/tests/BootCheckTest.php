@@ -78,6 +78,8 @@ final class BootCheckTest extends TestCase
             'a hold that nobody takes' => ["hold is 'held', which is no parameter", new LockSpec('x', hold: 'held')],
             'a hold as a number' => ["hold is 'id', a parameter of the type int; allowed: ?Redlock\\Hold",
                 new LockSpec('x', hold: 'id')],
+            'a number as a hold' => ["fence is 'hold', a parameter of the type ?Redlock\\Hold; allowed: ?int",
+                new LockSpec('x', ['fence' => true], fence: 'hold'), 'shut'],
             'an unknown parameter of several' => ['no parameter $oder', new LockSpec(['stock', 'order:#{oder}'])],
             'no resource' => ['there are 0 resources; allowed: 1 to 100', new LockSpec([])],
             'too many resources' => ['101 resources', new LockSpec(\array_fill(0, 101, 'x'))],
