@@ -52,7 +52,11 @@ interface LockInterface extends HoldInterface
     /** Asks every node who holds the resource, each of several, or each of the permits, without touching it. */
     public function status(): ResourceStatus;
 
-    /** Another lock on the same resource, with these options in place of its own. */
+    /**
+     * Another lock on the same resource, with these options in place of its own.
+     *
+     * @param never ...$unknown
+     */
     public function with(
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,

@@ -31,16 +31,9 @@ final class Attempts
                     throw $refused;
                 }
             }
-            self::sleep(\max(1, \random_int(\intdiv($this->delayMs, 2), \max(1, $this->delayMs))));
-        }
-    }
-
-    private static function sleep(int $ms): void
-    {
-        if (\extension_loaded('swoole') && Coroutine::getCid() > 0) {
-            Coroutine::sleep($ms / 1000);
-        } else {
-            \usleep($ms * 1000);
+            $ms = \max(1, \random_int(\intdiv($this->delayMs, 2), \max(1, $this->delayMs)));
+            \extension_loaded('swoole') && Coroutine::getCid() > 0
+                ? Coroutine::sleep($ms / 1000) : \usleep($ms * 1000);
         }
     }
 }
