@@ -90,7 +90,7 @@ class ClientBase(ClientSurface):
     _handle: Any = ffi.NULL
     """The core's client until close()."""
     _memory: Any = ffi.NULL
-    """The same, until no thread can use it any more."""
+    """The same, until no thread can use it any more. Freed in C, whatever a signal handler raises in __del__."""
     _lock_type: Any
     _nodes: Iterable[str]
     _in_memory: str
@@ -120,7 +120,7 @@ class ClientBase(ClientSurface):
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
                 raise unknown("Client", keyword, CLIENT_KEYWORDS)
-        self._handle = self._memory = lib.redlock_client_new()
+        self._handle = self._memory = ffi.gc(lib.redlock_client_new(), lib.redlock_client_free)
         if not self._handle:
             raise NoMemory("no memory for a client")
         options.setdefault("wait", None)
@@ -303,12 +303,8 @@ class ClientBase(ClientSurface):
         self._watched = {}
 
     def __del__(self) -> None:
-        try:
-            if self._handle:
-                self._leave()
-        finally:
-            memory, self._memory = self._memory, ffi.NULL
-            lib.redlock_client_free(memory)
+        if self._handle:
+            self._leave()
 
     def __repr__(self) -> str:
         nodes = ", ".join(self._nodes)

@@ -17,7 +17,7 @@ from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVa
 
 from ._base import ClientBase, Report
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
-from ._core import lib
+from ._core import ffi, lib
 from ._election import options_of
 from ._errors import Busy
 from ._hold import AT_ONCE, OK
@@ -320,7 +320,7 @@ class Client(ClientBase):
         else:  # which must not stand still
             self._take_handle()
             memory = self._memory
-            start_thread(lambda: lib.redlock_client_free(memory))
+            start_thread(lambda: ffi.release(memory))
 
 
 name_options(Client)

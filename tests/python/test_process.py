@@ -200,6 +200,35 @@ def test_an_exception_while_a_lock_is_collected_leaves_no_key(script, nodes):
     assert (status, out) == (0, "True") and "Exception ignored" in err
 
 
+def test_an_exception_while_a_client_is_collected_frees_it(script, nodes):
+    source = program(
+        """
+        import os, sys
+        from libredlock.testing import eventually
+        def trace(frame, event, arg):
+            if frame.f_code.co_name == "__del__": raise KeyboardInterrupt
+        def descriptors():
+            return len(os.listdir("/proc/self/fd"))
+        def used():
+            client = libredlock.Client(**GENEROUS_TIMEOUTS)
+            client.status("connected")
+            return client
+        first, second = used(), used()
+        second.close()
+        del second
+        before = descriptors()
+        third = used()
+        sys.settrace(trace)
+        del third
+        sys.settrace(None)
+        eventually(lambda: descriptors() <= before)
+        print("freed")
+        """
+    )
+    status, out, err = script(source).end()
+    assert (status, out) == (0, "freed") and "Exception ignored" in err
+
+
 def test_held_locks_are_released_at_exit(script, nodes):
     for leave in ("", "raise SystemExit(0)"):
         source = f"client = libredlock.Client(**GENEROUS_TIMEOUTS)\nlock = client.lock('r')\nlock.acquire()\n{leave}"
