@@ -11,10 +11,11 @@ from .types import Resource
 
 # A candidate stands by for as long as it takes, through outages too.
 _STANDS_BY: dict[str, Any] = {"wait": None, "outage_wait": None}
-_OF_EVERY_ELECTION: dict[str, Any] = {"renew": True, "fence": True}
+_OF_EVERY_ELECTION: dict[str, Any] = {"renew": True, "fence": True, "shared": False, "permits": 1, "layout": "string"}
 REFUSED = {
     **dict.fromkeys(("wait", "retry_count"), "a candidate stands by until it leads, or until stop()"),
     **dict.fromkeys(("permits", "shared"), "one candidate leads at a time"),
+    "layout": "only a key that is a string has a fencing number",
     "renew": "the lease of a leader is always renewed",
     "fence": "the term is always the fencing number",
 }

@@ -217,7 +217,7 @@ def test_a_refusal_that_is_final_ends_the_loop(three):
 
 
 @pytest.mark.parametrize("keyword, value", [("wait", 5), ("fence", False), ("renew", False), ("retry_count", 1),
-                                            ("permits", 2), ("shared", True)])
+                                            ("permits", 2), ("shared", True), ("layout", "hash")])
 def test_what_an_election_is_about_is_no_option(client, keyword, value):
     with pytest.raises(TypeError, match=rf"election\(\) takes no {keyword}=: "):
         client.election("scheduler", **{keyword: value})
@@ -234,6 +234,15 @@ def test_other_options_are_refused_as_those_of_locks(client):
         client.election("scheduler", ttl=3, min_validity=5)
     with pytest.raises(TypeError, match=r"^election\(\['a', 'b'\]\): takes one resource"):
         client.election(["a", "b"])
+
+
+@pytest.mark.parametrize("default", [{"shared": True}, {"permits": 3}, {"layout": "hash"}], ids=str)
+def test_it_has_one_leader_whatever_the_locks_of_its_client_are(nodes, other, default):
+    with libredlock.Client(nodes.urls, **default) as client:
+        for term in client.election("scheduler"):
+            assert term.fence > 0
+            assert not other.lock("scheduler").acquire(blocking=False)
+            break
 
 
 def test_it_shows_itself(client):
