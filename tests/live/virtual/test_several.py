@@ -161,7 +161,7 @@ def test_it_is_served_where_others_never_leave_both_free(nodes, make_client):
     assert both.status == OK and len(turns) > 2
 
 
-def test_it_is_served_where_the_queue_of_the_first_cannot_be_used(nodes, make_client):
+def test_it_is_served_where_the_first_queue_cannot_be_used(nodes, make_client):
     """It stands in that of the second, where others always wait."""
     second = next(name for name in map(str, range(40)) if home_of(nodes, name) is not home_of(nodes, "a"))
     home_of(nodes, "a").command("SET", "libredlock:q:a", "of somebody else")
