@@ -48,6 +48,10 @@ def ready(redlock, *args, **popen):
     return running
 
 
+def held_everywhere(nodes):
+    eventually(lambda: all(node.get("job") for node in nodes), LIMIT_S, "a vote of every node")
+
+
 def busy(redlock, resource="job"):
     return redlock.once("acquire", resource).returncode == BUSY
 
@@ -295,6 +299,7 @@ def test_loss_is_reported_if_grandchildren_outlive_the_command(redlock, nodes, f
 
 def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
     running = ready(redlock, *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
+    held_everywhere(nodes)
     for node in nodes:
         node.flush()
     done = finish(running)
@@ -306,6 +311,7 @@ def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
 def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
     """Others may have worked at the same time, though no renewal was due that could have told."""
     running = ready(redlock, "--ttl", "30s", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
+    held_everywhere(nodes)
     for node in nodes:
         node.flush()
     done = finish(running, b"go\n")
@@ -318,7 +324,7 @@ def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
     ("off", "restarted since the lock was acquired: 3 of 5 nodes")])
 def test_restarted_nodes_are_named(redlock, nodes, guard, words):
     running = ready(redlock, *SHORT, "--guard", guard, "--ttl", "20s", "job", "--", *sh("echo ready; exec sleep 60"))
-    eventually(lambda: all(node.get("job") for node in nodes), LIMIT_S, "a vote of every node")
+    held_everywhere(nodes)
     for i in (1, 2, 4):
         nodes[i].kill()
     for i in (1, 2, 4):
