@@ -251,12 +251,25 @@ static int is_behind_silent_dead(const struct slot *slot)
   return 0;
 }
 
+/* Since when it could have been granted the lock, and nobody stood before it of whom it could not know. */
+static int64_t could_since(const struct slot *slot)
+{
+  return later(wanted_since(slot), later(slot->started_at, slot->behind_at));
+}
+
+static int has_to_wait(const struct slot *slot)
+{
+  int64_t now = slot->process->world->now;
+  return is_hidden_behind_others(slot) || (now - could_since(slot) > 300 * MS &&
+                                           now - wanted_since(slot) < 1500 * MS && is_behind_silent_dead(slot));
+}
+
 /* From here on the next in that queue has to ask the other nodes. Who is hidden until now may look much later. */
 void oracle_moves_up(struct world *world)
 {
   for (int i = 0; world->patient && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
-    if (slot->operation == REDLOCK_ACQUIRE && is_hidden_behind_others(slot))
+    if (slot->operation == REDLOCK_ACQUIRE && has_to_wait(slot))
       slot->behind_at = world->now;
   }
 }
@@ -295,15 +308,11 @@ void oracle_waits(struct slot *slot)
     return;
   if (slot->spans)
     several_wait(slot);
-  if (another_form_waits(slot) || is_hidden_behind_others(slot)) {
+  if (another_form_waits(slot) || has_to_wait(slot)) {
     slot->behind_at = world->now; /* a waiter before it may want the first permit alone */
     return;
   }
-  since = later(wanted_since(slot), later(slot->started_at, slot->behind_at));
-  if (world->now - since > 300 * MS && world->now - wanted_since(slot) < 1500 * MS && is_behind_silent_dead(slot)) {
-    slot->behind_at = world->now;
-    return;
-  }
+  since = could_since(slot);
   soon = wait_most(slot, since);
   if (world->now - slot->started_at < soon || may_be_refused(slot))
     return;
