@@ -260,7 +260,7 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
     return RLK_TURN_NONE;
   rlk_rank_note(&lock->wait->rank, rank, now);
   note_key(lock, until_ns);
-  if (is_first && until_ns == 0 && now >= lock->wait->pause_until_ns)
+  if (is_first && until_ns == 0 && (now >= lock->wait->pause_until_ns || lock->wait->is_told))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
   if (rank == 0 && rlk_round_is_overdue(lock, now))
@@ -425,23 +425,23 @@ void rlk_queue_leave(redlock_lock *lock)
 
 /* ---- wake-ups ---- */
 
-/* A hint: its key may have been released, there or elsewhere. */
-static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
-{
-  if (rlk_room_is_trying(lock) || (is_release && now < lock->wait->pause_until_ns)) {
-    lock->wait->is_told = 1; /* its finding may be older */
-    return RLK_TURN_NONE;
-  }
-  if (now < lock->wait->pause_until_ns)
-    return RLK_TURN_NONE; /* it asks when its pause is over */
-  return lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
-}
-
 /* Another node than home has woken it. Home does, too, unless somebody stands before it there. */
 static void ask_soon(redlock_lock *lock, int64_t now)
 {
   if (lock->op.phase == RLK_SLEEPING && now + RLK_ASK_MIN_NS < lock->attempt.wake_ns)
     sleep_until(lock, now + RLK_ASK_MIN_NS);
+}
+
+/* A hint: its key may have been released, there or elsewhere. */
+static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
+{
+  int is_pausing = now < lock->wait->pause_until_ns;
+  if (rlk_room_is_trying(lock) || (is_release && is_pausing)) {
+    lock->wait->is_told = 1; /* its finding may be older */
+    ask_soon(lock, now);
+    return RLK_TURN_NONE;
+  }
+  return is_pausing || lock->op.phase == RLK_IDLE ? RLK_TURN_NONE : RLK_TURN_ATTEMPT;
 }
 
 /* One before it has been woken, and should have taken the lock by then. */

@@ -155,3 +155,25 @@ def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
     assert max(map(attempts, clients[1:])) <= 10 + 2 * (now_ms() - began_ms) / 1000
     assert held_elsewhere.release() == OK
     assert sorted(turns.end()) == list(range(8))  # who tries at that moment may be faster than the first
+
+
+@pytest.mark.parametrize("later_ms", range(0, 100, 20))
+def test_a_release_ends_the_pause_after_attempts_in_vain(nodes, make_client, proxy, later_ms):
+    """Home has lost the holder's key, so the first waiter tries again and again, every 0.1 s in the end. It hears of the
+    release from another node, asks home, and hears of it from home before that answers."""
+    home = in_order(nodes)[0]
+    path = proxy(home)
+    path.delay(up_ms=7)
+    holder = make_client([path.url if node is home else node.url for node in nodes]).lock(**LONG)
+    assert holder.acquire(5000) == OK
+    client = make_client(nodes.urls)
+    waiting = Call(client.lock(**LONG).acquire, 60000)
+    places_be(nodes, 1)
+    home.command("DEL", "r")
+    eventually(lambda: client.describe()["attempts"] >= 12, 30, "it tries in vain")
+    attempts = client.describe()["attempts"]
+    eventually(lambda: client.describe()["attempts"] > attempts, 30, "it tries once more")
+    time.sleep(later_ms / 1000)
+    released_s = time.monotonic()
+    assert holder.release() == OK
+    assert waiting.join() == OK and time.monotonic() - released_s < 0.02
