@@ -206,9 +206,8 @@ static int is_held_at(const struct node *home, const struct slot *slot)
   return 1;
 }
 
-/* Home may have a key that nobody will delete. The first two in its queue ask the other nodes, too. If one waits for
- * several resources it cannot win while another one is held, and one that waits for permits asks for these one after
- * the other: those behind them believe home. */
+/* Home may have a key that nobody will delete. The first two in its queue ask the other nodes, too; those that wait for
+ * permits ask for one after the other: those behind them believe home. */
 static int is_hidden_behind_others(const struct slot *slot)
 {
   struct world *world = slot->process->world;
@@ -221,8 +220,7 @@ static int is_hidden_behind_others(const struct slot *slot)
     return 0;
   for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
     const struct slot *other = world_slot(world, (uint32_t)i);
-    int is_one = other->operation == REDLOCK_ACQUIRE && (other->spans || other->is_permit);
-    int rank = is_one ? rank_of(other, queue) : -1;
+    int rank = other->operation == REDLOCK_ACQUIRE && other->is_permit ? rank_of(other, queue) : -1;
     if (rank == 0 || rank == 1)
       in_vain[rank] = 1;
   }
