@@ -258,8 +258,8 @@ static int64_t could_since(const struct slot *slot)
 static int has_to_wait(const struct slot *slot)
 {
   int64_t now = slot->process->world->now;
-  return is_hidden_behind_others(slot) || (now - could_since(slot) > 300 * MS &&
-                                           now - wanted_since(slot) < 1500 * MS && is_behind_silent_dead(slot));
+  return is_hidden_behind_others(slot) ||
+         (now - could_since(slot) > 300 * MS && now - wanted_since(slot) < 1500 * MS && is_behind_silent_dead(slot));
 }
 
 /* From here on the next in that queue has to ask the other nodes. Who is hidden until now may look much later. */

@@ -159,8 +159,8 @@ def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
 
 @pytest.mark.parametrize("later_ms", range(0, 100, 20))
 def test_a_release_ends_the_pause_after_attempts_in_vain(nodes, make_client, proxy, later_ms):
-    """Home has lost the holder's key, so the first waiter tries again and again, every 0.1 s in the end. It hears of the
-    release from another node, asks home, and hears of it from home before that answers."""
+    """Home has lost the holder's key, so the first waiter tries again and again, every 0.1 s in the end. It hears of
+    the release from another node, asks home, and hears of it from home before that answers."""
     home = in_order(nodes)[0]
     path = proxy(home)
     path.delay(up_ms=7)
