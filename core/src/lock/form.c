@@ -8,15 +8,17 @@
 
 /* clang-format off */
 
-/* Where a token is: 0 nowhere, 1 among readers, 2 in a hash, 3 and the number of the key: as a string. */
+/* Where a token is: 0 nowhere, 1 among readers, 2 in a hash, 3 and the number of the key: as a string. It does without
+ * TYPE, which a user with the rights for permits may not run. */
 static const struct rlk_script script_form = {
     .text = "local t=redis.call('TIME')\n"
             "local now=t[1]*1000+math.floor(t[2]/1000)\n"
             "for i,k in ipairs(KEYS) do\n"
-            "  local y=redis.call('TYPE',k).ok\n"
-            "  if y=='string' and redis.call('GET',k)==ARGV[1] then return 2+i end\n"
-            "  if y=='hash' and redis.call('HEXISTS',k,ARGV[1])==1 then return 2 end\n"
-            "  if y=='zset' and tonumber(redis.call('ZSCORE',k,'rl:'..ARGV[1]) or 0)>now then return 1 end\n"
+            "  local v=redis.pcall('GET',k)\n"
+            "  if v==ARGV[1] then return 2+i end\n"
+            "  v=type(v)=='table' and redis.pcall('ZSCORE',k,'rl:'..ARGV[1])\n"
+            "  if type(v)=='string' and tonumber(v)>now then return 1 end\n"
+            "  if type(v)=='table' and redis.pcall('HEXISTS',k,ARGV[1])==1 then return 2 end\n"
             "end\n"
             "return 0"};
 

@@ -51,13 +51,16 @@ def test_the_rights_that_doctor_names_are_enough_and_needed(redlock, nodes, user
     assert set(re.search(r"advice: add (.*) to the ACL", done.stdout)[1].split()) == set(fuller) - set(plain)
     user(fuller)
     assert redlock("doctor", "--kinds", kind).returncode == 0
-    first = redlock.once("acquire", "--ttl", "20s", *LOCKS[kind])
+    first = redlock.once("acquire", "--ttl", "20s", *(("--slot", "1") if kind == "permits" else ()), *LOCKS[kind])
     assert first.returncode == 0, first.stderr
     token, *slot = first.stdout.split()
     slot = ("--slot", *slot) if slot else ()
     second = redlock.once("acquire", "-n", "--ttl", "20s", *LOCKS[kind])
     assert second.returncode == (BUSY if kind in ("several", "hash") else 0), second.stderr
     assert redlock.once("extend", "--ttl", "25s", *slot, *LOCKS[kind], token).returncode == 0
+    if kind != "several":
+        other = redlock.once("release", "a", token)
+        assert other.returncode == BUSY and "held in another form: " in other.stderr, other.stderr
     done = redlock.once("release", *slot, *LOCKS[kind], token)
     assert (done.returncode, done.stderr) == (0, "redlock: released\n")
 
