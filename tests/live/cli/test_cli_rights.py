@@ -76,6 +76,21 @@ def test_the_page_has_the_same_rights(redlock, nodes):
     assert set(acl(redlock, "--kinds", "shared,permits")) >= {"+mget", "+zcount"}
 
 
+def test_the_operator_of_the_page_sees_and_deletes_each_kind(redlock, nodes, user):
+    line = re.search(r"^    user operator on >s3cret ~lock:\* (.*)$", PAGE, re.M)[1].split()
+    held = [(("--shared",), "shared: by 1 reader, "), (("--layout", "hash"), "held: by libredlock "),
+            (("--permits", "3", "--slot", "1"), "held: by libredlock "), ((), "held: by libredlock ")]
+    for number, (kind, _) in enumerate(held):
+        assert redlock.once("acquire", "--ttl", "30s", *kind, f"r{number}").returncode == 0
+    user(("~*", *line))
+    assert re.findall(r"^(r\d) ", redlock("ls", "r").stdout, re.M) == ["r0", "r1", "r2", "r3"]
+    for number, (kind, words) in enumerate(held):
+        permits = kind if "--permits" in kind else ()
+        assert f"\n{words}" in redlock("status", *permits, f"r{number}").stdout
+        assert redlock("release", "--force", "--yes", *permits, f"r{number}").returncode == 0
+    assert redlock("ls", "r").stdout == ""
+
+
 def test_doctor_without_kinds_names_the_narrow_line_if_need_be(redlock, nodes):
     assert "ACL" not in redlock("doctor").stdout
     nodes[2].command("ACL", "SETUSER", "default", "-mget")
