@@ -329,7 +329,8 @@ class LockBase(LockSurface, Facts):
 
     @property
     def refused(self) -> Optional[Busy]:
-        """Why the last acquire() by this object that returned False did so, with `votes` and `held_by`; else None."""
+        """Why the last acquire() by this object that returned False did so, with `votes`; else None. Its `held_by` is
+        None: only take() and blocks ask who holds the lock."""
         hold = self._refused
         return None if hold is None else self._refusal(hold)  # type: ignore[return-value]
 
