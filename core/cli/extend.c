@@ -67,10 +67,11 @@ static int expire(struct session *session)
 
 const struct command extend_command = {
     OVERVIEW("extend", "Lock", "extend the lock that has a token", "[OPTION...] RESOURCE... TOKEN"),
-    .help = "Extends the lock that has this token to --ttl from now. Never shortens it: `redlock expire` does.",
+    .help =
+        "Extends the lock that has this token to --ttl from now. It never shortens the lease; `redlock expire` can.",
     .purposes = KIND | LEASE, FLAGS(&calm_flag), .run = extend};
 
 const struct command expire_command = {
-    OVERVIEW("expire", "Lock", "set how much longer it is held, also shorter", "[OPTION...] RESOURCE... TOKEN"),
+    OVERVIEW("expire", "Lock", "set the remaining lease, longer or shorter", "[OPTION...] RESOURCE... TOKEN"),
     .help = "Sets the lease of the lock that has this token to --ttl from now, longer or shorter.",
     .purposes = KIND | LEASE, FLAGS(&calm_flag), .run = expire};

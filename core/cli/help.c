@@ -63,7 +63,7 @@ int help_overview(void)
       printf("\n%s:\n", group = (*command)->group);
     print_wrapped((*command)->line, printf("  redlock %-10s ", (*command)->name));
   }
-  print_wrapped("say more of a command, an option or a reason", printf("  redlock %-10s ", "help"));
+  print_wrapped("explain a command, an option or a reason", printf("  redlock %-10s ", "help"));
   puts("\nExample, on every host:\n"
        "    export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3\n"
        "    redlock run --wait forever import -- ./import.sh\n");

@@ -435,9 +435,9 @@ const struct command run_command = {
     FLAGS(&keep_flag, &kill_flag, FLAGS_OF_A_WAIT),
     .main = run};
 
-static const struct flag listen_flag = FLAG_IN_ARGS(
-    "listen", 0, listens,
-    "print a line whenever another one leads, until a signal comes; without CMD, and without standing for leader");
+static const struct flag listen_flag =
+    FLAG_IN_ARGS("listen", 0, listens,
+                 "print a line whenever the leader changes, until a signal comes; without CMD, and not as a candidate");
 
 const struct command lead_command = {
     OVERVIEW("lead", "Lock", "run a command on one host of many, as their leader",

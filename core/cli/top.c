@@ -406,7 +406,7 @@ static const struct flag every_flag =
 static const struct flag rounds_flag = FLAG_COUNT("rounds", &rounds, 1000000, "end after N of them");
 
 const struct command top_command = {
-    OVERVIEW("top", "Look", "show the locks that are held and who waits, renewed", "[OPTION...] [PATTERN]"),
+    OVERVIEW("top", "Look", "show the list of ls, refreshed every 2 s", "[OPTION...] [PATTERN]"),
     .help = "Shows what `redlock ls` lists, those with most waiters first, every 2 s. Looks for names every 30 s "
             "(SCAN; the user needs +scan); in between it asks about the rows that are shown.\n"
             "Keys: w, h, l, n order the rows by waiters, time held, time left, name; / filters names; q quits.\n"

@@ -51,7 +51,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "The server or a proxy ended the connection: a restart, CLIENT KILL, the option timeout.")                         \
   X(MAY_EXPECT_TLS, "may-expect-tls", BY_A_PERSON, "%s; it may expect TLS (rediss://)",                                \
     "use rediss:// if it speaks TLS",                                                                                  \
-    "The server ended the connection at the first bytes, as one does that expects a TLS handshake.")                   \
+    "The server closed the connection at the first bytes, as a server does that expects a TLS handshake.")             \
   X(RESET, "reset", BY_ITSELF, "connection reset by peer", RLK_SEE_LOG,                                                \
     "The server's process or machine broke the connection.")                                                           \
   X(SILENT, "silent", BY_ITSELF, "no answer for %s", RLK_SEE_SERVER,                                                   \
@@ -64,7 +64,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(DROPPED, "dropped", BY_ITSELF, "connection lost", RLK_SEE_LOG,                                                     \
     "The connection broke while the request was in flight.")                                                           \
   X(MISFIT, "misfit", BY_A_PERSON, "a reply to no request", RLK_SEE_LISTENER,                                          \
-    "A reply that the server cannot give, so nothing that follows on the connection can be trusted.")                  \
+    "A reply fits no request, so nothing that follows on the connection can be trusted.")                              \
   X(SYSTEM, "system", BY_ITSELF, "the system refused",                                                                 \
     "see the limits of this process and its machine: descriptors (ulimit -n), memory, threads",                        \
     "The operating system of the client refused a socket, or ended the connection.")                                   \
@@ -87,10 +87,10 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "name the node as its certificate does, or set tls_server_name",                                                   \
     "The certificate has another name than the host of the URL, or than tls_server_name.")                             \
   X(TLS_EXPIRED, "tls-expired", BY_A_PERSON, "TLS: the server's certificate is refused: certificate has expired",      \
-    "renew the server's certificate; or correct this machine's clock", "The certificate's time is over.")              \
+    "renew the server's certificate; or correct this machine's clock", "The validity of the certificate has ended.")   \
   X(TLS_NOT_YET, "tls-not-yet", BY_A_PERSON, "TLS: the server's certificate is refused: certificate is not yet valid", \
     "correct the clock of this machine or of the one that issued the certificate",                                     \
-    "The certificate begins to be valid later.")                                                                       \
+    "The validity of the certificate has not begun.")                                                                  \
   X(TLS_UNTRUSTED, "tls-untrusted", BY_A_PERSON, "TLS: the server's certificate is refused: %s", RLK_COMPARE_TLS,      \
     "No authority in tls_ca_file or tls_ca_path vouches for the certificate.")                                         \
   X(TLS_WANTS_CERT, "tls-wants-certificate", BY_A_PERSON,                                                              \
@@ -145,12 +145,12 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "use a database that it has: the number at the end of the URL",                                                    \
     "The URL names a database that the server does not have.")                                                         \
   X(LOADING, "loading", BY_ITSELF, "LOADING", "wait until it has loaded its data",                                     \
-    "The server has been started and reads its file.")                                                                 \
+    "The server was started and is reading its data file.")                                                            \
   X(MAX_CLIENTS, "max-clients", BY_ITSELF, "max number of clients reached",                                            \
     "raise maxclients, or find out who keeps so many connections open",                                                \
-    "The server has as many connections as it may.")                                                                   \
+    "The server has as many connections as it allows.")                                                                \
   X(PROTECTED, "protected", BY_A_PERSON, "DENIED", "set a password, or protected-mode no on a private network",        \
-    "The server has no password and accepts connections of its own machine only.")                                     \
+    "The server has no password and accepts connections from its own machine only.")                                   \
   X(READONLY, "readonly", BY_ITSELF, "READONLY", RLK_MAKE_MASTER, "The server has become a replica.")                  \
   X(IN_CLUSTER, "in-cluster", NEVER, "MOVED", RLK_NO_CLUSTER, "The server is a node of Redis Cluster.")                \
   X(OOM, "oom", BY_ITSELF, "OOM", "raise maxmemory", "The server has no memory for a further key.")                    \
@@ -163,7 +163,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(UNKNOWN_COMMAND, "unknown-command", NEVER, "ERR unknown command", "use Redis 6.2 or later, or Valkey",             \
     "The server is too old or of another kind, or the command was renamed.")                                           \
   X(WRONGTYPE, "wrongtype", BY_A_PERSON, "WRONGTYPE", "delete the key of another type, or use a key_prefix",           \
-    "Another program keeps something else than a lock under the key.")                                                 \
+    "Another program keeps something other than a lock under the key.")                                                \
   X(ERROR, "error", BY_ITSELF, "ERR", RLK_SEE_LOG, "An error that is not in this table.")
 
 #define RLK_REASONS_OF_THE_GUARD(X)                                                                                    \
@@ -191,7 +191,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "The guard's key is gone, or is another one. The node is examined again at once.")                                 \
   X(NOT_REGISTERED, "not-registered", BY_ITSELF, "quarantined: it is new or may have lost keys",                       \
     "programs that acquire locks register it; if no majority votes and no lock is live, run `redlock bootstrap`",      \
-    "The node has no marker, or one from before it was restarted; a command that only looks writes none.")             \
+    "The node has no marker, or one from before it was restarted; a command that only looks does not write one.")      \
   X(NEW, "new", BY_ITSELF, "quarantined: new, or may have lost keys",                                                  \
     "wait; if no majority votes and no lock is live on any node, run `redlock bootstrap`",                             \
     "The node was registered a short time ago: locks that it may have had before have to end first.")                  \
@@ -199,7 +199,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \
     "This program has seen that the node lost its keys. Locks that it had granted have to end first.")                 \
   X(CLOCK_STEPPED, "clock-stepped", BY_ITSELF, "quarantined: its clock was stepped forward", RLK_KEEP_CLOCKS,          \
-    "Keys on the node have expired too early by as much.")                                                             \
+    "Keys on the node have expired early, by as much as the clock was stepped.")                                       \
   X(CLOCK_AHEAD, "clock-ahead", BY_ITSELF, "quarantined: its clock is more than 1 s ahead of the other nodes'",        \
     RLK_KEEP_CLOCKS, "Its clock may have been stepped before this program could see it.")
 
