@@ -116,7 +116,7 @@ enum redlock_operation {
   REDLOCK_LIST = 8,    /* arg: a limit in ms, -1 for none; as redlock_lock_list */
   REDLOCK_EXAMINE = 9  /* arg: 0; of a client that only looks, for tools that look after nodes. Each node runs the
                           resource, a Lua script, with key_prefix as ARGV[1], and what that returns, a text, is
-                          REDLOCK_ANSWER_TEXT. The resource "libredlock:c:programs" is no script: it reads which
+                          REDLOCK_ANSWER_TEXT. The resource "libredlock:c:programs" is no script; it reads which
                           programs use the nodes, for redlock_client_describe. OK once no answer is outstanding */
 };
 
@@ -279,11 +279,10 @@ REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
 
 /* Sets option `name` (docs/options.md) to the value written in `value`. "nodes" takes comma-separated URLs:
  * redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]; rediss:// is redis:// with
- * TLS. The list may end in the option max_ttl_ms, as a duration: "redis://a,redis://b,redis://c?max_ttl=5m". Percent-
- * encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown
- * name, a value out of range, and after redlock_client_open; the message names the option, the value and what is
- * allowed, and what was set before stays. Both texts are copied. Not thread-safe: call it before the client is
- * shared. */
+ * TLS. The list may end in the option max_ttl_ms, as a duration: "redis://a,redis://b,redis://c?max_ttl=5m".
+ * Percent-encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown name, a
+ * value out of range, and after redlock_client_open; the message names the option, the value and what is allowed, and
+ * what was set before stays. Both texts are copied. Not thread-safe: call it before the client is shared. */
 REDLOCK_API int redlock_client_set(redlock_client *client, const char *name, const char *value);
 
 /* Copies the value of an option as text; passwords in "nodes" appear as ***. -REDLOCK_INVALID for an unknown name. */
@@ -293,7 +292,8 @@ REDLOCK_API int64_t redlock_client_get(redlock_client *client, const char *name,
  * nodes, more than 64, the same node twice, contradictory options, or if the client is already open. */
 REDLOCK_API REDLOCK_CHECK int redlock_client_open(redlock_client *client);
 
-/* The same for a client that only looks, such as a monitor: it writes no marker, so a node that is new stays so. */
+/* Opens a client that only looks, such as a monitor; otherwise as redlock_client_open. It writes no marker, so a node
+ * that is new stays so. */
 REDLOCK_API REDLOCK_CHECK int redlock_client_open_to_look(redlock_client *client);
 
 /* Frees the client: calls redlock_client_drain with exit_drain_ms unless the client was drained before, then closes
@@ -354,7 +354,7 @@ REDLOCK_API int64_t redlock_client_metrics(redlock_client *client, char *buf, si
 /* Why the last redlock_client_set, _open or _bootstrap failed; "" if it succeeded. Not thread-safe, like those. */
 REDLOCK_API int64_t redlock_client_message(redlock_client *client, char *buf, size_t size);
 
-/* The same as parts, see redlock_lock_message_parts. */
+/* The text of redlock_client_message as parts, see redlock_lock_message_parts. */
 REDLOCK_API int64_t redlock_client_message_parts(redlock_client *client, char *buf, size_t size);
 
 /* Ends the wait of new nodes, or changes the number in the markers of the restart guard (docs/guard.md); mode is one of
@@ -472,21 +472,20 @@ REDLOCK_API int redlock_lock_release(redlock_lock *lock);
 REDLOCK_API REDLOCK_CHECK int redlock_lock_expire(redlock_lock *lock, int64_t ttl_ms);
 
 /* Deletes the key of the resource on every node, whoever holds the lock and whatever the type of the key. For
- * operators, to free a lock whose holder is known to be gone; without "libredlock:m" the guard quarantines the node, so
- * do not pass names that come from users. Allowed in every state except INVALID; the state of this
- * handle does not change. Returns REDLOCK_OK: a majority has no key now. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too
- * few nodes answered, or are eligible to vote. */
+ * operators, to free a lock whose holder is known to be gone. Do not pass names that come from users: a node that loses
+ * "libredlock:m" is quarantined. Allowed in every state except INVALID; the state of this handle does not change.
+ * Returns REDLOCK_OK: a majority has no key now. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes answered, or
+ * are eligible to vote. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_remove(redlock_lock *lock);
 
 /* Lists the locks that the nodes have, for people: the resource of this handle is a pattern as SCAN has it
- * ("orders:*"), or a name, in which a backslash stands before each *, ?, [ and backslash: that is looked at whether
- * anybody holds it or not (with the option permits each of its slots, or the one of the option slot). For a pattern
- * each node is asked for all of its keys, up to 25,000 a second (the user needs +scan); other keys than those of this
- * library's locks and names of more than 2,000 bytes are left out. Then the nodes are asked who holds these and who
- * waits. Allowed in every state except INVALID. Returns REDLOCK_OK: the list is whole, whatever redlock_lock_listed
- * says of more. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes told all, so a lock may be missing;
- * redlock_lock_vote is OK for those that did. REDLOCK_TIMED_OUT: limit_ms (-1: none) was over. In all of these cases
- * there are rows. */
+ * ("orders:*"), or a name with a backslash before each *, ?, [ and backslash. A name is listed whether or not anybody
+ * holds it (with the option permits each of its slots, or the one of the option slot). For a pattern each node is asked
+ * for all of its keys, up to 25,000 a second (the user needs +scan); other keys than those of this library's locks and
+ * names of more than 2,000 bytes are left out. Then the nodes are asked who holds these and who waits. Allowed in every
+ * state except INVALID. Returns REDLOCK_OK: the list is whole, whatever redlock_lock_listed says of more.
+ * REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes told all, so a lock may be missing; redlock_lock_vote is OK
+ * for those that did. REDLOCK_TIMED_OUT: limit_ms (-1: none) was over. In all of these cases there are rows. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_list(redlock_lock *lock, int64_t limit_ms);
 
 /* Waits until every reply to the last operation has arrived, and every node that was still connecting has been asked
@@ -529,8 +528,8 @@ REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
 
 /* The fencing number of the current or, if none, the last hold, if it was acquired with the option fence: larger than
  * that of every hold of the resource before it, whoever had it. A store that rejects numbers smaller than the largest
- * it has seen cannot be changed by a holder whose lease is over. 0 without fence, before the first hold, once the next
- * acquire or adopt has begun, and for NULL. Below 2^53. Any thread. */
+ * it has seen cannot be changed by earlier holders once it has seen this one. 0 without fence, before the first hold,
+ * once the next acquire or adopt has begun, and for NULL. Below 2^53. Any thread. */
 REDLOCK_API int64_t redlock_lock_fence(redlock_lock *lock);
 
 /* The slot of the current or, if none, the last hold, if permits was set for the lock or its client, also to 1: from 0,
@@ -552,20 +551,20 @@ REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t siz
  * Returns REDLOCK_INVALID for any other size, for NULL, and if this handle holds a lock. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt(redlock_lock *lock, const char *token);
 
-/* The same for a token of arbitrary bytes. */
+/* As redlock_lock_adopt, for a token of arbitrary bytes. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size);
 
 /* Detaches the lock so that another handle or process can adopt it: this handle forgets it and never deletes keys of
  * that token. The token may be read before or after. Requests to a minority of the nodes may still be in flight;
- * redlock_lock_settle waits for them. Call it after redlock_lock_expire: a node that applies a shorter lease late
- * silently cuts the lease of whoever has adopted the token. Returns REDLOCK_OK, or the same as redlock_lock_extend if
- * no lock is held; REDLOCK_INVALID if it was acquired again (option reentrant) and not released as often. */
+ * redlock_lock_settle waits for them. Call that after a redlock_lock_expire, too: a node that applies a shorter lease
+ * late silently cuts the lease of whoever has adopted the token. Returns REDLOCK_OK, or the same as redlock_lock_extend
+ * if no lock is held; REDLOCK_INVALID if it was acquired again (option reentrant) and not released as often. */
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
-/* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, or
- * with the adopted token in another form, LOST the token is gone there, PENDING no reply yet, TIMED_OUT no reply in
- * time, UNREACHABLE, QUARANTINED not voting for now, REFUSED_CONFIG ineligible to vote, NO_QUORUM an error reply,
- * NOT_HELD not asked, or no key. -REDLOCK_INVALID for a node that does not exist. */
+/* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, or with the adopted
+ * token in another form, LOST the token is gone there, PENDING no reply yet, TIMED_OUT no reply in time, UNREACHABLE,
+ * QUARANTINED not voting for now, REFUSED_CONFIG ineligible to vote, NO_QUORUM an error reply, NOT_HELD not asked, or
+ * no key. -REDLOCK_INVALID for a node that does not exist. */
 REDLOCK_API int redlock_lock_vote(redlock_lock *lock, int node);
 
 /* A field (enum redlock_answer_field) of that node's answer, as text. */
@@ -586,9 +585,8 @@ REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 /* Who holds the resource, as JSON: {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200}. Of
  * readers it is the one whose lease is longest, and "readers" says how many there are. Known after redlock_lock_who or
  * a started REDLOCK_WHO, and after an inspect that found a holder; an acquire does not ask for it. Name, host and pid
- * are what that client has written to the nodes (option holder_info), for people to read;
- * held_ms compares the clocks of two machines. "" if it is not known: another library, holder_info off, nobody asked.
- * No I/O. */
+ * are what that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks
+ * of two machines. "" if it is not known: another library, holder_info off, nobody asked. No I/O. */
 REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
 
 /* Asks the nodes who holds the resource, for at most limit_ms (-1: without limit), for redlock_lock_held_by and the
@@ -620,8 +618,9 @@ REDLOCK_API int64_t redlock_lock_row(redlock_lock *lock, int64_t index, int fiel
  * allowed. */
 REDLOCK_API int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t size);
 
-/* The same as parts, for a language that spells options and durations in its own way: the byte 0x1F separates them, and
- * every second one is the name of an option ("max_ttl_ms") or a number of milliseconds; joined they are the message. */
+/* The text of redlock_lock_message as parts, for a language that spells options and durations in its own way: the byte
+ * 0x1F separates the parts, and every second one is the name of an option ("max_ttl_ms") or a number of milliseconds.
+ * Joined they are the message. */
 REDLOCK_API int64_t redlock_lock_message_parts(redlock_lock *lock, char *buf, size_t size);
 
 /* Which call is allowed in which state, blocking or started. expire is as extend, remove, list and REDLOCK_WHO as
