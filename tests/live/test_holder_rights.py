@@ -45,6 +45,16 @@ def test_where_it_is_forbidden_locks_work(nodes, make_client):
     assert one.release() == OK
 
 
+def test_the_warning_names_the_keys_behind_the_prefix(nodes, make_client):
+    for node in nodes:
+        node.command("ACL", "SETUSER", "few", "reset", "on", ">p", "~app:[^l]*", "~app:libredlock:[^c]*", "&*", "+@all")
+    client = make_client([node.url_with("few", "p") for node in nodes], key_prefix="app:")
+    assert client.lock().acquire(5000) == OK
+    told = []
+    spin(client, lambda: told.extend(warnings(client)) or told, 20)
+    assert "; allow app:libredlock:c:*: NOPERM" in told[0]["detail"], told
+
+
 def test_a_single_attempt_that_may_not_look_is_refused_at_once(nodes, held, make_client):
     lock = make_client(few(nodes, "-getrange")).lock()
     assert lock.acquire(0) == BUSY and lock.attempts == 1

@@ -234,7 +234,9 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
   if (rlk_peer_of(n)->holder_refused)
     return;
   rlk_peer_of(n)->holder_refused = 1;
-  rlk_text_add(&text, "cannot tell who holds a lock on this node; allow libredlock:c:*: ");
+  rlk_text_add(&text, "cannot tell who holds a lock on this node; allow ");
+  rlk_text_clean(&text, RLK_STRING(n->net, KEY_PREFIX));
+  rlk_text_add(&text, CLIENT_PREFIX "*: ");
   rlk_text_clean(&text, out->reply->text.data);
   rlk_text_mark_cut(&text);
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);

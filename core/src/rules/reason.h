@@ -64,7 +64,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(DROPPED, "dropped", BY_ITSELF, "connection lost", RLK_SEE_LOG,                                                     \
     "The connection broke while the request was in flight.")                                                           \
   X(MISFIT, "misfit", BY_A_PERSON, "a reply to no request", RLK_SEE_LISTENER,                                          \
-    "A reply fits no request or breaks the protocol, so nothing that follows on the connection can be trusted.")                              \
+    "A reply fits no request or breaks the protocol, so nothing that follows on the connection can be trusted.")       \
   X(SYSTEM, "system", BY_ITSELF, "the system refused",                                                                 \
     "see the limits of this process and its machine: descriptors (ulimit -n), memory, threads",                        \
     "The operating system of the client refused a socket, or ended the connection.")                                   \
