@@ -12,8 +12,9 @@ HEAD = """<!-- Made from the table of reasons of the library by ./dev docs: do n
 # Troubleshooting
 
 Each node that does not vote, and each connection that ended, has one of these reasons. `redlock doctor` shows the
-reason of every node with the advice, the field `reason` of `redlock doctor --json` has its name, and `redlock help NAME`
-prints the entry below. In messages `...` stands for what differs from node to node; errors of a server keep its words.
+reason of every node with the advice, the field `reason` of `redlock doctor --json` has its name, and `redlock help
+NAME` prints the entry below. In messages `...` stands for what differs from node to node; errors of a server keep its
+words.
 """
 
 GROUPS = (  # the name of the first reason of each
