@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from options import read_options
+from options import ELSEWHERE, read_options
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = (ROOT / "core/include/redlock.h").read_text()
@@ -77,7 +77,8 @@ one group read it.
 
 def option(one):
     unit = f" {one['unit']}" if one["unit"] else ""
-    default = f" Default: {one['default']}." if one["default"] else ""
+    elsewhere = f" ({ELSEWHERE[one['name']]})" if one["name"] in ELSEWHERE else ""
+    default = f" Default: {one['default']}{elsewhere}." if one["default"] else ""
     allowed = f" Allowed: {one['range']}." if one["range"] else ""
     first = one["help"][:1] if "://" in one["help"].split()[0] else one["help"][:1].upper()
     words = plain(first + one["help"][1:] + "." + default + allowed)
