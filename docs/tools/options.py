@@ -38,9 +38,11 @@ GROUPS = {  # the purposes of the options in it
 }
 
 ELSEWHERE = {  # what a face sets where its user says nothing
-    "wait_ms": "Python: no limit; `redlock`: 40 s",
-    "renew": "`redlock run`, `with` in Python, `run()` in PHP: true",
-    "connect_timeout_ms": "`redlock status`, `redlock doctor`: 1 s",
+    "wait_ms": "Python, `redlock lead`, elections: no limit; `redlock run`, `lock`, `acquire`: 40 s",
+    "outage_wait_ms": "`redlock lead`, elections: no limit",
+    "fence": "`redlock lead`, elections: true",
+    "renew": "`redlock run`, `lock`, `lead`, `with` in Python, `run()` in PHP: true",
+    "connect_timeout_ms": "`redlock status`, `doctor`, `ls`, `top`: 1 s",
 }
 
 
