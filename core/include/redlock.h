@@ -84,7 +84,7 @@ enum redlock_status {
   REDLOCK_TIMED_OUT = 4,       /* the wait ended before any attempt had a result */
   REDLOCK_CANCELLED = 5,       /* cancelled on request */
   REDLOCK_LOST = 6,            /* was held, but the lease has expired or was lost */
-  REDLOCK_NOT_HELD = 7,        /* this handle has never acquired the lock */
+  REDLOCK_NOT_HELD = 7,        /* this handle does not hold the lock, and has not lost it */
   REDLOCK_LIMIT = 8,           /* max_extensions or max_hold_ms has been reached */
   REDLOCK_FORKED = 9,          /* the lock belongs to the parent process */
   REDLOCK_IN_FLIGHT = 10,      /* the handle already has an operation in flight */
@@ -445,22 +445,22 @@ REDLOCK_API void redlock_lock_free(redlock_lock *lock);
  * option is switched off meanwhile, the next release is the outermost one. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms);
 
-/* Extends a held or adopted lock to ttl_ms from now (0: the option ttl_ms). Never shortens a lease. Returns
- * REDLOCK_OK: a majority confirmed. REDLOCK_NO_QUORUM: no majority confirmed within outage_wait_ms, or before the
- * lease was nearly over; the lock stays held for redlock_lock_validity_ms. REDLOCK_LOST: the lock was lost; a late
- * extension never revives it. REDLOCK_LIMIT: max_extensions or max_hold_ms has been reached. REDLOCK_NOT_HELD: it
- * was never acquired. REDLOCK_BUSY, of an adopted token: a majority has it in another form, as a lock with other
- * options (shared, layout, permits and slot, fewer resources), which the message names; the token stays adopted. */
+/* Extends a held or adopted lock to ttl_ms from now (0: the option ttl_ms). Never shortens a lease. Returns REDLOCK_OK:
+ * a majority confirmed. REDLOCK_NO_QUORUM: no majority confirmed within outage_wait_ms, or before the lease was nearly
+ * over; the lock stays held for redlock_lock_validity_ms. REDLOCK_LOST: the lock was lost; a late extension never
+ * revives it. REDLOCK_LIMIT: max_extensions or max_hold_ms has been reached. REDLOCK_NOT_HELD: it is not held.
+ * REDLOCK_BUSY, of an adopted token: a majority has it in another form, as a lock with other options (shared, layout,
+ * permits and slot, fewer resources), which the message names; the token stays adopted. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t ttl_ms);
 
-/* Releases the lock. From the moment of the call it is no longer held, whatever the result. Returns REDLOCK_OK: it
- * was held at the time of the call; keys on nodes that did not answer are deleted later or expire. REDLOCK_LOST:
- * its lease had already expired, or the nodes that had granted it answered that fewer than a majority can still
- * have had the token, so another client may have acquired it (redlock_lock_loss tells these apart; the deletes are
- * sent anyway). REDLOCK_NOT_HELD: it was never acquired. For an adopted token: REDLOCK_OK if a key was deleted,
- * REDLOCK_LOST if a majority no longer had it, REDLOCK_NO_QUORUM if too few nodes answered, REDLOCK_BUSY if a majority
- * has it in another form (redlock_lock_extend). Only keys of this handle's resources with this lock's token are
- * deleted; a token does not tell of how many resources it is.
+/* Releases the lock. From the moment of the call it is no longer held, whatever the result. Returns REDLOCK_OK: it was
+ * held at the time of the call; keys on nodes that did not answer are deleted later or expire. REDLOCK_LOST: its lease
+ * had already expired, or the nodes that had granted it answered that fewer than a majority can still have had the
+ * token, so another client may have acquired it (redlock_lock_loss tells these apart; the deletes are sent anyway).
+ * REDLOCK_NOT_HELD: it is not held. For an adopted token: REDLOCK_OK if a key was deleted, REDLOCK_LOST if a majority
+ * no longer had it, REDLOCK_NO_QUORUM if too few nodes answered, REDLOCK_BUSY if a majority has it in another form
+ * (redlock_lock_extend). Only keys of this handle's resources with this lock's token are deleted; a token does not tell
+ * of how many resources it is.
  *
  * A lock that was acquired again (option reentrant) stays held until its outermost release. The releases before that
  * send nothing and return REDLOCK_OK, or REDLOCK_LOST if it was lost. */

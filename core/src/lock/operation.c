@@ -78,7 +78,7 @@ static void explain(redlock_lock *lock, const struct rlk_verb *verb, int status)
   else if (status == REDLOCK_FORKED)
     rlk_text_add(&text, " is held by the parent process");
   else
-    rlk_text_add(&text, " was never acquired by this handle");
+    rlk_text_add(&text, " is not held by this handle");
   rlk_lock_refuse(lock, why);
 }
 

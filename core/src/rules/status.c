@@ -14,7 +14,7 @@ enum { ERROR = 1 << REDLOCK_IS_ERROR, RETRIABLE = 1 << REDLOCK_IS_RETRIABLE, USA
   X(TIMED_OUT, ERROR | RETRIABLE, "the wait ended before any attempt had a result")                                    \
   X(CANCELLED, ERROR | RETRIABLE, "cancelled on request")                                                              \
   X(LOST, ERROR, "the lock was held, but its lease has expired or was lost")                                           \
-  X(NOT_HELD, ERROR | USAGE, "this handle has never acquired the lock")                                                \
+  X(NOT_HELD, ERROR | USAGE, "this handle does not hold the lock")                                                     \
   X(LIMIT, ERROR, "the limit on extensions or on the holding time has been reached")                                   \
   X(FORKED, ERROR | USAGE, "the lock belongs to the parent process")                                                   \
   X(IN_FLIGHT, ERROR | USAGE, "the handle already has an operation in flight")                                         \

@@ -3,7 +3,7 @@ import pytest
 
 import rl
 from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin, spin_until_deleted
-from rl import BUSY, OK, TIMED_OUT
+from rl import BUSY, NOT_HELD, OK, TIMED_OUT
 from testing import eventually
 
 
@@ -13,6 +13,12 @@ def behind(proxies, hold):
     lock = hold(proxies, ttl_ms=30000, max_ttl_ms=600000)
     lock.proxies = proxies
     return lock
+
+
+def test_a_second_release_says_that_nothing_is_held(hold):
+    lock = hold()
+    assert lock.release() == OK
+    assert lock.release() == NOT_HELD and lock.message == "release: r is not held by this handle", lock.message
 
 
 def test_deletes_that_come_after_the_lease_contradict_nothing(nodes, hold):
