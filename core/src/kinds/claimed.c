@@ -17,7 +17,8 @@
  * as a plain lock does. s: each is a sorted set of readers scored by the end of their leases, and lives as long as
  * the longest. A set with foreign members belongs to somebody else. If a string holds the same token it becomes a
  * set that ends no earlier than the string would have; APPEND finds out whether the server is full before it is
- * deleted. h: each is a hash with the token as its field. */
+ * deleted. A server that forbids PEXPIREAT keeps no set, which would never end. h: each is a hash with the token as its
+ * field. */
 #define CLAIM_TEXT \
   "local call,K,n=redis.call,KEYS,#KEYS\n" \
   "local begins,exact,shared,hash=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s',ARGV[3]=='h'\n" \
@@ -34,8 +35,10 @@
   "local till=now+ARGV[2]\n" \
   "local me='rl:'..ARGV[1]\n" \
   "if begins and shared and call('EXISTS',unpack(K))==0 then\n" \
-  "  local at=string.format('%.0f',till)\n" \
-  "  for i=1,n do call('ZADD',K[i],at,me) call('PEXPIREAT',K[i],at) end\n" \
+  "  for i=1,n do\n" \
+  "    local ends=call('ZADD',K[i],till,me)==1 and redis.pcall('PEXPIREAT',K[i],till)\n" \
+  "    if ends~=1 then call('DEL',unpack(K)) return call('PEXPIREAT',K[i],till) end\n" \
+  "  end\n" \
   "  return {1}\n" \
   "end\n" \
   "local was,top={},{}\n" \
@@ -56,7 +59,7 @@
   "  if shared then\n" \
   "    if y=='string' then\n" \
   "      if not exact then at=math.max(till,now+call('PTTL',k)) end\n" \
-  "      call('APPEND',k,'')\n" \
+  "      call('APPEND',k,'') call('PEXPIREAT',k,at)\n" \
   "      call('DEL',k)\n" \
   "    elseif y=='zset' and begins then call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
   "    local s=y=='zset' and call('ZSCORE',k,me)\n" \
@@ -94,7 +97,7 @@
   "return dropped"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "21095ebd3e7e95a2aef33212867c1e175029b691", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "7fba1a156e7ff8a0339ba8af2e0121b3a5ac7cd3", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
   rlk_script_drop = {.text = DROP_TEXT, .hash = "f8afed4cb8d630b62e0d90e84f9931770e27b2ed", .bit = RLK_SCRIPT_DROP};

@@ -43,6 +43,7 @@ def test_the_rights_that_doctor_names_are_enough_and_needed(redlock, nodes, user
     assert redlock.once("run", "a", "--", "true").returncode == 0, "a plain lock needs no more"
     refused = redlock.once("run", *LOCKS[kind], "--", "true")
     assert refused.returncode == REFUSED_CONFIG and "give the user the permissions" in refused.stderr
+    assert not [node.name for node in nodes if node.command("EXISTS", "a", "b")], "what is refused leaves no key"
     done = redlock("doctor", "--kinds", kind)
     assert done.returncode == REFUSED_CONFIG and done.stdout.endswith("all 5 nodes may vote\n")
     assert done.stdout.count("    %s: the user may not run " % kind) == 5, done.stdout
@@ -63,6 +64,13 @@ def test_the_rights_that_doctor_names_are_enough_and_needed(redlock, nodes, user
         assert other.returncode == BUSY and "held in another form: " in other.stderr, other.stderr
     done = redlock.once("release", *slot, *LOCKS[kind], token)
     assert (done.returncode, done.stderr) == (0, "redlock: released\n")
+
+
+def test_a_downgrade_that_is_forbidden_leaves_the_key_as_it_was(redlock, nodes, user):
+    token = redlock.acquire("a")
+    user([right for right in acl(redlock, "--kinds", "shared") if right != "+pexpireat"])
+    assert redlock.once("extend", "--shared", "a", token).returncode == REFUSED_CONFIG
+    assert [(node.get("a").decode(), node.pttl("a") > 0) for node in nodes] == [(token, True)] * 5
 
 
 def test_the_page_has_the_same_rights(redlock, nodes):
