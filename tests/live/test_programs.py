@@ -87,6 +87,13 @@ def test_fields_are_gone_an_hour_after_the_last_use(nodes, make_client):
     assert len(found := once_used(make_client(nodes.urls), nodes)) == 2 and b"used" in found
 
 
+def test_fields_end_where_the_user_may_not_read_them(nodes, make_client):
+    for node in nodes:
+        node.command("ACL", "SETUSER", "few", "on", ">p", "~*", "&*", "+@all", "-hgetall")
+    once_used(make_client([node.url_with("few", "p") for node in nodes]), nodes)
+    assert all(0 < node.pttl(KEY) <= HOUR_S * 1000 for node in nodes)
+
+
 def test_of_a_thousand_programs_the_oldest_makes_room(nodes, make_client):
     now_s = clock_s(nodes[0])
     put(nodes[0], {f"web {i}": f"v1 {now_s - 1000 + i} 1" for i in range(1000)})
