@@ -88,3 +88,16 @@ def test_an_extension_outlasts_a_failover(nodes, few, make_client):
     for node in nodes.nodes[:2]:
         rights("+get")(node)
     assert finish(lock) == OK and lock.state == HELD, lock.message
+
+
+@pytest.mark.parametrize("names, options, right", [("ab", {}, "pexpire"), ("a", {"shared": "true"}, "pexpireat")],
+                         ids=["several", "shared"])
+def test_keys_that_nobody_may_end_are_not_kept(nodes, few, make_client, names, options, right):
+    client = make_client(few, outage_wait_ms=0)
+    lock = client.lock(*names, **options)
+    assert lock.acquire() == OK and lock.release() == OK and lock.settle() == OK
+    for node in nodes.nodes[:3]:
+        rights("-" + right)(node)
+    assert lock.acquire(0) == REFUSED_CONFIG
+    assert lock.settle() == OK
+    nodes.no_keys()

@@ -17,29 +17,26 @@
  * as a plain lock does. s: each is a sorted set of readers scored by the end of their leases, and lives as long as
  * the longest. A set with foreign members belongs to somebody else. If a string holds the same token it becomes a
  * set that ends no earlier than the string would have; APPEND finds out whether the server is full before it is
- * deleted. A server that forbids PEXPIREAT keeps no set, which would never end. h: each is a hash with the token as its
- * field. */
+ * deleted. New keys whose end is denied are not kept. h: each is a hash with the token as its field. */
 #define CLAIM_TEXT \
   "local call,K,n=redis.call,KEYS,#KEYS\n" \
+  "local function ends(how,at)\n" \
+  "  for i=1,n do if redis.pcall(how,K[i],at)~=1 then call('DEL',unpack(K)) return call(how,K[i],at) end end\n" \
+  "  return {1}\n" \
+  "end\n" \
   "local begins,exact,shared,hash=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s',ARGV[3]=='h'\n" \
   "if begins and ARGV[3]=='x' then\n" \
   "  local all={}\n" \
   "  for i=1,n do all[2*i-1]=K[i] all[2*i]=ARGV[1] end\n" \
-  "  if call('MSETNX',unpack(all))==1 then\n" \
-  "    for i=1,n do call('PEXPIRE',K[i],ARGV[2]) end\n" \
-  "    return {1}\n" \
-  "  end\n" \
+  "  if call('MSETNX',unpack(all))==1 then return ends('PEXPIRE',ARGV[2]) end\n" \
   "end\n" \
   "local t=call('TIME')\n" \
   "local now=t[1]*1000+math.floor(t[2]/1000)\n" \
   "local till=now+ARGV[2]\n" \
   "local me='rl:'..ARGV[1]\n" \
   "if begins and shared and call('EXISTS',unpack(K))==0 then\n" \
-  "  for i=1,n do\n" \
-  "    local ends=call('ZADD',K[i],till,me)==1 and redis.pcall('PEXPIREAT',K[i],till)\n" \
-  "    if ends~=1 then call('DEL',unpack(K)) return call('PEXPIREAT',K[i],till) end\n" \
-  "  end\n" \
-  "  return {1}\n" \
+  "  for i=1,n do call('ZADD',K[i],till,me) end\n" \
+  "  return ends('PEXPIREAT',till)\n" \
   "end\n" \
   "local was,top={},{}\n" \
   "for i,k in ipairs(K) do\n" \
@@ -97,7 +94,7 @@
   "return dropped"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "7fba1a156e7ff8a0339ba8af2e0121b3a5ac7cd3", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "422adc0e182eb7b88e26c13aa75feb25a924637a", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
   rlk_script_drop = {.text = DROP_TEXT, .hash = "f8afed4cb8d630b62e0d90e84f9931770e27b2ed", .bit = RLK_SCRIPT_DROP};
