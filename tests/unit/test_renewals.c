@@ -1,4 +1,8 @@
 /* Which leases are renewed together, and what comes of that. */
+#include <sched.h>
+
+#include "../../core/src/client/alarm.h"
+#include "../../core/src/client/keeper.h"
 #include "lock_world.h"
 
 static redlock_lock *hold_renewed(const char *resource, const char *drift_factor)
@@ -112,13 +116,31 @@ static void each_hour_of_a_renewed_hold_is_reported(void **state)
   redlock_lock_free(renewed);
 }
 
+/* Else each of many short renewed holds, one after the other, would wake it. */
+static void the_keeper_sleeps_on_where_a_hold_has_ended(void **state)
+{
+  redlock_client *idle = redlock_client_new();
+  int64_t due_ns = rlk_platform_real.now_ns(NULL) + 1000000 * MS;
+  (void)state;
+  assert_int_equal(rlk_keeper_ensure(), REDLOCK_OK);
+  while (atomic_load(&rlk_alarm.sleeps_until_ns) != RLK_NEVER)
+    sched_yield();
+  rlk_alarm_set(idle, due_ns);
+  while (atomic_load(&rlk_alarm.sleeps_until_ns) != due_ns)
+    sched_yield();
+  redlock_client_free(idle);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
-      CASE(leases_of_different_drift_are_renewed_apart), CASE(a_repeated_renewal_leaves_out_locks_shared_since),
-      CASE(nothing_is_renewed_when_max_hold_is_reached), CASE(an_unconfirmed_renewal_is_reported),
+      CASE(leases_of_different_drift_are_renewed_apart),
+      CASE(a_repeated_renewal_leaves_out_locks_shared_since),
+      CASE(nothing_is_renewed_when_max_hold_is_reached),
+      CASE(an_unconfirmed_renewal_is_reported),
       CASE(each_hour_of_a_renewed_hold_is_reported),
+      cmocka_unit_test(the_keeper_sleeps_on_where_a_hold_has_ended), /* last: its thread stays */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ void rlk_alarm_forked(void)
 void rlk_alarm_set(redlock_client *c, int64_t at_ns)
 {
   if (!c->engine.net.env.stepped && !c->in_service && rlk_alarm.running &&
-      at_ns < atomic_load(&rlk_alarm.sleeps_until_ns))
+      at_ns < atomic_load(&rlk_alarm.sleeps_until_ns)) {
+    atomic_store(&rlk_alarm.asked_ns, at_ns);
     rlk_bell_ring(rlk_alarm.bell.ringer);
+  }
 }

@@ -10,7 +10,8 @@ extern struct rlk_alarm {
   struct rlk_bell bell;
   int timer; /* readable when the keeper has work to do; or -1 */
   _Atomic int64_t sleeps_until_ns;
-  uint32_t generation; /* of the process that it runs in */
+  _Atomic int64_t asked_ns; /* by the last ring: until then it sleeps also if that lock was released meanwhile */
+  uint32_t generation;      /* of the process that it runs in */
 } rlk_alarm;
 
 /* A child has no such thread; it gets one with its first renewed lock. */

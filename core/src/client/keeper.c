@@ -44,7 +44,7 @@ static int service_all(struct pollfd *fds, int64_t *next)
 {
   redlock_client *c;
   int count = 2;
-  *next = RLK_NEVER;
+  *next = atomic_exchange(&rlk_alarm.asked_ns, RLK_NEVER); /* else each of many short holds would ring */
   fds[0] = (struct pollfd){.fd = rlk_alarm.bell.readable, .events = POLLIN};
   c = rlk_registry_lock();
   atomic_store(&rlk_alarm.sleeps_until_ns, RLK_NEVER); /* work scheduled by other threads rings, and we look again */
