@@ -120,8 +120,8 @@ class HoldBase(Facts):
     """One native handle, which no other hold ever gets. It refers to no Lock."""
 
     __slots__ = (
-        "_client", "_resource", "_handle", "_renew", "_on_lost", "_context", "_owner", "_frames", "_count",
-        "_has_ended", "_loss", "__weakref__",
+        "_client", "_resource", "_handle", "_renew", "_on_lost", "_cancel_on_lost", "_context", "_owner", "_frames",
+        "_count", "_has_ended", "_loss", "__weakref__",
     )
 
     _tag: int = 0
@@ -144,12 +144,15 @@ class HoldBase(Facts):
     _adopt_of = lib.redlock_lock_adopt_bytes
     _held_by_of: Any = staticmethod(held_by)
 
-    def __init__(self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any) -> None:
+    def __init__(
+        self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any, cancel_on_lost: bool = False
+    ) -> None:
         """Called by locks."""
         self._handle: Any = NULL
         self._resource = resource
         self._renew = renew  # what the options say; None: blocks renew
         self._on_lost: Optional[Callable[[Any], object]] = on_lost
+        self._cancel_on_lost = cancel_on_lost
         self._owner: Callable[[], Any] = nobody  # a weak reference to a thread, a greenlet or a task
         self._frames: list[Any] = []  # which have entered blocks with it: numbers, since a frame would keep its locals
         self._count = 1  # how often its owner has acquired it, of a re-entrant lock

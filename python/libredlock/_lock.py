@@ -136,7 +136,7 @@ class LockBase(LockSurface, Facts):
             client._register()
         if renew is None and is_block:  # blocks renew, unless it was said otherwise
             settings, renew = settings + _RENEW, True
-        hold = self._hold_type(client, self._resource, renew, self._on_lost)
+        hold = self._hold_type(client, self._resource, renew, self._on_lost, self._cancel_on_lost)
         handle = _owned(_make(client._handle, name, len(name), settings, len(settings), hold._tag), _free)
         for another in self._more:
             if handle and lib.redlock_lock_add(handle, another, len(another)):

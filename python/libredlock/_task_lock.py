@@ -46,7 +46,7 @@ class Hold(HoldBase):
     since. `async with hold:` releases it at the end of the block, and renews it until then.
     """
 
-    __slots__ = ("_tag", "_binding", "_cancel_on_lost", "_body", "_cancellations", "_has_cancelled")
+    __slots__ = ("_tag", "_binding", "_body", "_cancellations", "_has_cancelled")
 
     if TYPE_CHECKING:
         _client: Client
@@ -55,18 +55,17 @@ class Hold(HoldBase):
         """Called by locks."""
         self._tag = next(client._tags)
         self._binding: Optional[Binding] = None
-        self._cancel_on_lost = False
         self._body: Optional[asyncio.Task[Any]] = None
         self._has_cancelled = False
         super().__init__(client, *arguments)
 
     async def release(self) -> None:
-        need_loop()
+        loop = need_loop()
         try:
             if not self._begin_release():
                 return
             self._has_ended = True
-            status = await self._client._run(self, RELEASE, 0)
+            status = await self._client._begin(self, self._client._bind(loop).loop, RELEASE, 0)
             if status == IN_FLIGHT:  # another task is extending it
                 status = await self._in_turn(RELEASE, 0)
             self._unwatch()
@@ -292,11 +291,6 @@ class Lock(LockBase):
             await hold._leave(failure)
         finally:
             self._forget(hold)
-
-    def _new(self, is_block: bool = False) -> Any:
-        hold = super()._new(is_block)
-        hold._cancel_on_lost = self._cancel_on_lost
-        return hold
 
     async def _take(self, limit_ms: int, raises: bool, is_block: bool, owner: Any) -> Any:
         """The hold; False if others have the lock at the end of the wait, or Busy. owner: the task that has called, if

@@ -249,12 +249,11 @@ class Client(ClientBase):
 
     # ---- event loops ------------------------------------------------------------------------------------------------
 
-    def _bind(self) -> Binding:
-        """What it has in the running event loop."""
-        binding, loop = self._binding, running_loop()
+    def _bind(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> Binding:
+        """What it has in the running event loop. To ask which that is costs a system call up to Python 3.11."""
+        binding, loop = self._binding, loop or need_loop()
         if binding is not None and binding.loop is loop:
             return binding
-        loop = need_loop()
         binding = self._bindings.get(loop)
         if binding is None:
             with self._mutex:
