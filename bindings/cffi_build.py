@@ -11,21 +11,28 @@ from libraries import library  # noqa: E402
 
 # Calls that follow each other: crossing into C once costs less than twice.
 TOGETHER = """
-/* A lock with settings that were checked before: name, NUL, value, NUL, ... NULL if any step fails: the caller repeats
- * them one by one and learns why. */
-static redlock_lock *make_lock(redlock_client *client, const void *resource, size_t size,
-                               const char *settings, size_t settings_size, uint64_t tag)
+/* A lock by a recipe: its name of that size, then settings that were checked before: name, NUL, value, NUL, ..., NUL.
+ * NULL if any step fails, or if the process is another one than that of the generation: the caller repeats them one by
+ * one and learns why. */
+static redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, size_t name_size,
+                               int renews, uint64_t tag)
 {
-  const char *at = settings;
-  redlock_lock *lock = redlock_lock_new(client, resource, size);
+  const char *at = recipe + name_size;
   int status = REDLOCK_OK;
-  while (status == REDLOCK_OK && at < settings + settings_size) {
+  redlock_lock *lock;
+  if (redlock_fork_generation() != generation)
+    return NULL;
+  lock = redlock_lock_new(client, recipe, name_size);
+  while (status == REDLOCK_OK && *at) {
     const char *value = at + strlen(at) + 1;
     status = redlock_lock_set(lock, at, value);
     at = value + strlen(value) + 1;
   }
+  if (status == REDLOCK_OK && renews)
+    status = redlock_lock_set(lock, "renew", "true");
   if (status == REDLOCK_OK && redlock_lock_state(lock) != REDLOCK_STATE_INVALID) {
-    redlock_lock_set_tag(lock, tag);
+    if (tag)
+      redlock_lock_set_tag(lock, tag);
     return lock;
   }
   redlock_lock_free(lock);
@@ -42,8 +49,8 @@ static int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t
 }
 """
 TOGETHER_DECLARED = """
-redlock_lock *make_lock(redlock_client *client, const void *resource, size_t size,
-                        const char *settings, size_t settings_size, uint64_t tag);
+redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, size_t name_size,
+                        int renews, uint64_t tag);
 int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
 """
 

@@ -32,7 +32,6 @@ _free = lib.redlock_lock_free
 _owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
 _make = lib.make_lock
 now_ms = lib.redlock_now_ms
-_RENEW = b"renew\0true\0"
 
 
 def _names(resource: Any) -> list[bytes]:
@@ -54,7 +53,7 @@ class LockBase(LockSurface, Facts):
     single call of the list, which others see done or not done; there is no mutex that could stay taken."""
 
     __slots__ = (
-        "_client", "_resource", "_name", "_more", "_settings", "_renew", "_admits_several", "_on_lost",
+        "_client", "_resource", "_name", "_more", "_recipe", "_renew", "_admits_several", "_on_lost",
         "_cancel_on_lost", "_holds", "_refused", "_given", "__weakref__",
     )
 
@@ -87,7 +86,8 @@ class LockBase(LockSurface, Facts):
             known = None
         if known is None or self._more or not client._is_open or not 0 < len(self._name) <= LONGEST_NAME:
             known = self._checked(options, function, key)
-        self._settings, self._renew, self._admits_several = known
+        settings, self._renew, self._admits_several = known
+        self._recipe = self._name + settings  # as the core takes it in one call
         if on_lost is not None:
             self._check_on_lost(on_lost)
         if cancel_on_lost is not False and cancel_on_lost is not True:
@@ -123,7 +123,7 @@ class LockBase(LockSurface, Facts):
             raise InvalidOption(f"{function}({given}): {trial._why_invalid()}{hint}", resource=self._resource)
         if len(client._settings) >= OPTIONS_KEPT:
             client._settings.clear()
-        made = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items())
+        made = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items()) + b"\0"
         several = client._admits_several or bool(options.get("shared")) or options.get("permits", 1) != 1
         checked: Checked = made, options.get("renew", client._renew), several
         client._settings[key] = checked
@@ -131,18 +131,18 @@ class LockBase(LockSurface, Facts):
 
     def _new(self, is_block: bool = False) -> Any:
         """A hold that has acquired nothing yet."""
-        client, name, settings, renew = self._client, self._name, self._settings, self._renew
-        if client._registered != generation():
-            client._register()
-        if renew is None and is_block:  # blocks renew, unless it was said otherwise
-            settings, renew = settings + _RENEW, True
-        hold = self._hold_type(client, self._resource, renew, self._on_lost, self._cancel_on_lost)
-        handle = _owned(_make(client._handle, name, len(name), settings, len(settings), hold._tag), _free)
+        client, renew = self._client, self._renew
+        process, renews = client._registered, renew is None and is_block  # blocks do, unless it was said otherwise
+        hold = self._hold_type(client, self._resource, renews or renew, self._on_lost, self._cancel_on_lost)
+        handle = _owned(_make(client._handle, process, self._recipe, len(self._name), renews, hold._tag), _free)
         for another in self._more:
             if handle and lib.redlock_lock_add(handle, another, len(another)):
                 handle = ffi.NULL
         hold._handle = handle
         if not handle:
+            if process != generation():
+                client._register()
+                return LockBase._new(self, is_block)
             if client.closed:
                 this_process.stay_if_leaving()
                 raise Closed("the client is closed", resource=self._resource)
@@ -151,7 +151,7 @@ class LockBase(LockSurface, Facts):
 
     def _of_kind(self) -> dict[str, int]:
         """What it says itself of permits, for client.status()."""
-        words = self._settings.split(b"\0")
+        words = self._recipe[len(self._name):].split(b"\0")
         given = dict(zip(words[::2], words[1::2]))
         return {name: int(given[name.encode()]) for name in ("permits", "slot") if name.encode() in given}
 
