@@ -202,6 +202,8 @@ LONGEST_WAIT_MS = 31_536_000_000
 
 def wait_ms(blocking: bool, timeout: Any) -> int:
     """The wait for acquire(blocking, timeout), judged as threading.Lock judges them."""
+    if blocking is True and isinstance(timeout, (int, float)) and timeout == -1:
+        return BY_OPTION
     if not isinstance(blocking, bool):
         raise TypeError(f"blocking={blocking!r}: takes True or False; acquire(timeout=5) waits for 5 seconds at most")
     if not blocking:
@@ -209,8 +211,6 @@ def wait_ms(blocking: bool, timeout: Any) -> int:
             raise ValueError(f"timeout={timeout!r}: not allowed with blocking=False")
         return 0
     allowed = "-1 (the option wait), or 0 and more seconds"
-    if isinstance(timeout, (int, float)) and timeout == -1:
-        return BY_OPTION
     if isinstance(timeout, (int, float)) and timeout > TIMEOUT_MAX:
         raise OverflowError(f"timeout={timeout!r}: above threading.TIMEOUT_MAX ({TIMEOUT_MAX})")
     ms = milliseconds("timeout", timeout, allowed)
