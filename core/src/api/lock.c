@@ -71,7 +71,7 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
-  lock->key = rlk_key_new(prefix, size ? resource : "", size);
+  lock->key = rlk_key_for(&c->engine, prefix, size ? resource : "", size);
   if (lock->node_answers && lock->wait && lock->key && reserve_timers(&c->engine, 1) == 0) {
     memset(lock->node_answers, 0, nodes * sizeof *lock->node_answers);
     lock->is_reserved = is_reserved(prefix, rlk_key_resource(lock->key), size);

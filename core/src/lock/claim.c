@@ -14,7 +14,7 @@
 
 /* ---- key ---- */
 
-struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size)
+static struct rlk_key *key_new(const char *prefix, const void *resource, size_t size)
 {
   struct rlk_key *key = malloc(sizeof *key);
   if (!key)
@@ -30,9 +30,23 @@ struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t siz
   return NULL;
 }
 
+struct rlk_key *rlk_key_for(struct rlk_engine *e, const char *prefix, const void *resource, size_t size)
+{
+  struct rlk_key *key = e->last_key;
+  if (!key || key->resource_size != size || memcmp(rlk_key_resource(key), resource, size) != 0) {
+    key = key_new(prefix, resource, size);
+    if (!key)
+      return NULL;
+    rlk_key_drop(e->last_key);
+    e->last_key = key;
+  }
+  key->users++;
+  return key;
+}
+
 struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size)
 {
-  struct rlk_key *with = rlk_key_new(prefix, rlk_key_resource(key), key->resource_size);
+  struct rlk_key *with = key_new(prefix, rlk_key_resource(key), key->resource_size);
   size_t more_size;
   char *more = rlk_bulk_new(prefix, resource, size, &more_size);
   char *all = more ? malloc(key->all_size + more_size) : NULL;
@@ -78,7 +92,7 @@ struct rlk_key *rlk_key_alone(struct rlk_key *key, int index)
     part = rlk_key_part(key, index);
     size_t size = (size_t)strtoull(part.bulk + 1, NULL, 10) - part.resource_size;
     memcpy(prefix, part.resource - size, size);
-    key->alone[index] = rlk_key_new(prefix, part.resource, part.resource_size);
+    key->alone[index] = key_new(prefix, part.resource, part.resource_size);
   }
   return key->alone[index];
 }
@@ -153,7 +167,7 @@ int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot)
   rlk_slot_name(name, slot);
   rlk_text_add(&text, prefix);
   rlk_text_add(&text, name);
-  key = slot > 0 ? rlk_key_new(before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
+  key = slot > 0 ? key_new(before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
   if (!key)
     return -1;
   if (key != claim->key)
@@ -381,6 +395,7 @@ void rlk_claims_free(struct rlk_engine *e)
     next = claim->next;
     free(claim);
   }
+  rlk_key_drop(e->last_key);
   e->spare_claims = NULL;
   e->spare_count = e->pending_deletes = 0;
 }

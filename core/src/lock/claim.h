@@ -168,7 +168,8 @@ void rlk_claim_mark(struct rlk_claim *claim);
 int rlk_token_permits(const char *bytes, size_t size);
 /* The claim is on that slot, from 0: 0, or -1 when memory is out. */
 int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot);
-struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size);
+/* That of a lock: the one of the last lock if that had the same resource. NULL when memory is out. */
+struct rlk_key *rlk_key_for(struct rlk_engine *engine, const char *prefix, const void *resource, size_t size);
 /* The same with another resource behind them; NULL when memory is out. */
 struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size);
 int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size);

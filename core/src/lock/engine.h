@@ -50,6 +50,7 @@ struct rlk_engine {
   struct rlk_claim *owed, *last_owed;    /* claims with a delete that cannot be sent yet, oldest first */
   int owed_count;
   int64_t forgotten_until_ns;     /* tokens that were forgotten may be on some node until then */
+  struct rlk_key *last_key;       /* of the last lock that was made */
   struct rlk_claim *spare_claims; /* for reuse, singly linked by next */
   int spare_count, pending_deletes;
   int64_t expired_ns; /* when expired claims were last looked for */
