@@ -106,13 +106,12 @@ void rlk_options_defaults(struct rlk_numbers *numbers)
 
 static int parse_bool(const char *value, int64_t *out)
 {
-  static const char *const words[2][4] = {{"false", "0", "no", "off"}, {"true", "1", "yes", "on"}};
-  for (int truth = 0; truth < 2; truth++)
-    for (int i = 0; i < 4; i++)
-      if (strcasecmp(value, words[truth][i]) == 0) {
-        *out = truth;
-        return 1;
-      }
+  static const char *const words[] = {"true", "false", "1", "0", "yes", "no", "on", "off"};
+  for (int i = 0; i < 8; i++)
+    if (strcasecmp(value, words[i]) == 0) {
+      *out = i % 2 == 0;
+      return 1;
+    }
   return 0;
 }
 
