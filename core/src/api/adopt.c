@@ -35,8 +35,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   }
   if (lock->kind->shares && !rlk_claim_can_share(claim)) {
     rlk_claim_let_go(&c->engine, &claim);
-    rlk_lock_refuse_token(lock);
-    return REDLOCK_INVALID;
+    return rlk_lock_refuse_token(lock);
   }
   rlk_others_drop_claim(lock, now);
   lock->claim = claim;

@@ -63,10 +63,8 @@ static int advance(redlock_lock *lock, int64_t now)
 
 static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
-  if (!lock->engine->net.looks || lock->key->count > 1) {
-    rlk_lock_refuse(lock, "examine: one script, of a client that was opened to look");
-    return REDLOCK_INVALID;
-  }
+  if (!lock->engine->net.looks || lock->key->count > 1)
+    return rlk_lock_refuse(lock, "examine: one script, of a client that was opened to look");
   lock->op.probe = rlk_claim_new(lock); /* carries the answers; its token is never sent */
   if (!lock->op.probe)
     return REDLOCK_NO_MEMORY;

@@ -182,15 +182,17 @@ void rlk_leases_shorten(struct rlk_engine *e, const struct rlk_node *n, int64_t 
   }
 }
 
-void rlk_lock_refuse(redlock_lock *lock, const char *text)
+int rlk_lock_refuse(redlock_lock *lock, const char *text)
 {
   free(lock->refusal);
   lock->refusal = text ? strdup(text) : NULL; /* without memory only the status has it */
+  return REDLOCK_INVALID;
 }
 
-void rlk_lock_refuse_token(redlock_lock *lock)
+int rlk_lock_refuse_token(redlock_lock *lock)
 {
-  rlk_lock_refuse(lock, RLK_NAMED("shared") " is true; allowed for a token that is not all hexadecimal digits: false");
+  return rlk_lock_refuse(lock,
+                         RLK_NAMED("shared") " is true; allowed for a token that is not all hexadecimal digits: false");
 }
 
 void rlk_lock_name_is_reserved(const char *resource, size_t size, struct rlk_text *why)
@@ -200,12 +202,12 @@ void rlk_lock_name_is_reserved(const char *resource, size_t size, struct rlk_tex
   rlk_text_add(why, "; names and keys that begin with libredlock: are reserved for the library's own keys");
 }
 
-void rlk_lock_refuse_name(redlock_lock *lock)
+int rlk_lock_refuse_name(redlock_lock *lock)
 {
   char why[400];
   struct rlk_text text = rlk_text_in(why, sizeof why);
   rlk_lock_name_is_reserved(rlk_key_resource(lock->key), lock->key->resource_size, &text);
-  rlk_lock_refuse(lock, why);
+  return rlk_lock_refuse(lock, why);
 }
 
 int64_t rlk_hold_end_ns(const redlock_lock *lock, int64_t ttl_ms)

@@ -24,11 +24,12 @@ void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, in
 void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, int reason, int64_t now_ns);
 /* Keys end by the server's clock, which has been stepped forward. */
 void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
-void rlk_lock_refuse(redlock_lock *lock, const char *text);
+/* Why a call was refused; NULL: it was not. REDLOCK_INVALID. */
+int rlk_lock_refuse(redlock_lock *lock, const char *text);
 /* An adopted token that cannot be shared. */
-void rlk_lock_refuse_token(redlock_lock *lock);
+int rlk_lock_refuse_token(redlock_lock *lock);
 void rlk_lock_name_is_reserved(const char *resource, size_t size, struct rlk_text *why);
-void rlk_lock_refuse_name(redlock_lock *lock); /* it is reserved */
+int rlk_lock_refuse_name(redlock_lock *lock); /* it is reserved */
 
 void rlk_lock_count_hold(redlock_lock *lock, int64_t now_ns); /* it ends */
 

@@ -339,19 +339,13 @@ static int list_timer(redlock_lock *lock, int64_t now)
   return advance_list(lock, now);
 }
 
-static int refuse(redlock_lock *lock, const char *why)
-{
-  rlk_lock_refuse(lock, why);
-  return REDLOCK_INVALID;
-}
-
 static int begin_list(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int status;
   if (lock->key->count > 1)
-    return refuse(lock, "list: this handle has several resources; give one pattern");
+    return rlk_lock_refuse(lock, "list: this handle has several resources; give one pattern");
   if (call->arg < -1 || call->arg > RLK_YEAR_MS)
-    return refuse(lock, "list: the limit is 0 ms or more, or -1 for none");
+    return rlk_lock_refuse(lock, "list: the limit is 0 ms or more, or -1 for none");
   rlk_listing_drop(lock);
   lock->listing = calloc(1, sizeof *lock->listing);
   lock->op.probe = lock->listing ? rlk_claim_new(lock) : NULL; /* carries the answers; its token is never sent */

@@ -90,16 +90,11 @@ static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
     return REDLOCK_INVALID;
   if (verb->asks_everybody)
     return REDLOCK_OK;
-  if (lock->is_reserved) {
-    rlk_lock_refuse_name(lock);
-    return REDLOCK_INVALID;
-  }
-  if (verb->kind == REDLOCK_ACQUIRE && !rlk_depth_is_inner(verb)) {
-    if (!owned)
-      return REDLOCK_OK;
-    rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first");
-    return REDLOCK_INVALID;
-  }
+  if (lock->is_reserved)
+    return rlk_lock_refuse_name(lock);
+  if (verb->kind == REDLOCK_ACQUIRE && !rlk_depth_is_inner(verb))
+    return owned ? rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first")
+                 : REDLOCK_OK;
   if (lock->state == REDLOCK_STATE_FORKED)
     return REDLOCK_FORKED;
   if (lock->state == REDLOCK_STATE_LOST)

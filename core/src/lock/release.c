@@ -252,10 +252,8 @@ static int ask_for_refused_key(redlock_lock *lock)
 static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int status;
-  if (call->verb == &rlk_inspect && lock->key->count > 1) {
-    rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
-    return REDLOCK_INVALID;
-  }
+  if (call->verb == &rlk_inspect && lock->key->count > 1)
+    return rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
   status = rlk_claim_pin(lock, call->verb != &rlk_inspect, &lock->op.probe);
   if (status == REDLOCK_OK && call->verb == &rlk_who)
     status = ask_for_refused_key(lock);
