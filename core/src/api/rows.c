@@ -60,13 +60,11 @@ static void held_by(const redlock_lock *lock, const struct rlk_listed *row, cons
 static void holder(const redlock_lock *lock, const struct rlk_listed *row, int node, struct rlk_text *out, int64_t now)
 {
   const struct rlk_cell *cell = &row->cells[node];
-  int64_t ends_ns[RLK_NODES_MAX], end_ns, left_ms;
+  int64_t ends_ns[RLK_NODES_MAX];
   rlk_listed_like(lock, row, node, ends_ns);
-  end_ns = rlk_valid_until(ends_ns, lock->engine->net.node_count, lock->engine->quorum);
-  left_ms = end_ns == RLK_NEVER ? REDLOCK_TTL_ENDLESS : end_ns > now ? (end_ns - now) / RLK_NS_PER_MS : 0;
   rlk_text_add(out, ",\"holder\":");
   rlk_text_json(out, cell->token, strlen(cell->token), SIZE_MAX);
-  rlk_text_format(out, ",\"holder_ttl_ms\":%lld", (long long)left_ms);
+  rlk_text_format(out, ",\"holder_ttl_ms\":%lld", (long long)rlk_holder_left_ms(lock, ends_ns, now));
   held_by(lock, row, cell, out);
 }
 

@@ -51,17 +51,22 @@ int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size)
   return rlk_leave_text(c, &out);
 }
 
+int64_t rlk_holder_left_ms(const redlock_lock *lock, const int64_t *ends_ns, int64_t now)
+{
+  int64_t end_ns = rlk_valid_until(ends_ns, lock->engine->net.node_count, lock->engine->quorum);
+  if (end_ns == RLK_NEVER)
+    return REDLOCK_TTL_ENDLESS;
+  return end_ns > now ? (end_ns - now) / RLK_NS_PER_MS : 0;
+}
+
 static int64_t holder_ttl_ms(const redlock_lock *lock, int64_t now)
 {
-  int64_t ends_ns[RLK_NODES_MAX], end_ns;
+  int64_t ends_ns[RLK_NODES_MAX];
   int node = rlk_verdict_node(lock);
   if (node < 0)
     return 0;
   rlk_holder_count_like(lock, node, ends_ns);
-  end_ns = ends_ns[lock->engine->quorum - 1];
-  if (end_ns == RLK_NEVER)
-    return REDLOCK_TTL_ENDLESS;
-  return end_ns > now ? (end_ns - now) / RLK_NS_PER_MS : 0;
+  return rlk_holder_left_ms(lock, ends_ns, now);
 }
 
 int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock)

@@ -335,14 +335,10 @@ int rlk_holder_count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
 {
   int count = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    int at = count;
-    if (lock->votes[i] != RLK_BUSY || !is_same(&lock->node_answers[i], &lock->node_answers[node]))
-      continue;
-    for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->node_answers[i].until_ns; at--)
-      ends_ns[at] = ends_ns[at - 1];
+    int is_like = lock->votes[i] == RLK_BUSY && is_same(&lock->node_answers[i], &lock->node_answers[node]);
     if (ends_ns)
-      ends_ns[at] = lock->node_answers[i].until_ns;
-    count++;
+      ends_ns[i] = is_like ? lock->node_answers[i].until_ns : 0;
+    count += is_like;
   }
   return count;
 }

@@ -34,7 +34,7 @@ int rlk_holder_ask_value(struct rlk_node *node, const redlock_lock *lock, struct
 void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* One token, or readers, were seen on a majority of all nodes: others hold the lock. */
 int rlk_holder_is_seen(const redlock_lock *lock);
-/* The number of nodes whose key is the one on `node`; their ends descending in ends_ns, which may be NULL. */
+/* The number of nodes whose key is the one on `node`; when that ends, by node, in ends_ns, or NULL. */
 int rlk_holder_count_like(const redlock_lock *lock, int node, int64_t *ends_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_value(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
