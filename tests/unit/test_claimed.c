@@ -113,7 +113,7 @@ static void the_parts_of_a_key_are_those_that_were_added(void **state)
     assert_int_equal(part.resource_size, snprintf(name, sizeof name, "%d", i));
     assert_memory_equal(part.resource, name, part.resource_size);
     assert_ptr_equal(part.bulk + part.bulk_size, i + 1 < RLK_RESOURCES_MAX ? rlk_key_part(lock->key, i + 1).bulk
-                                                                           : lock->key->all + lock->key->all_size);
+                                                                           : lock->key->bulk + lock->key->all_size);
   }
   assert_int_equal(redlock_lock_add(lock, "x", 1), REDLOCK_INVALID);
 }

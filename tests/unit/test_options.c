@@ -223,16 +223,17 @@ static void texts_are_escaped_and_cut(void **state)
 static void bulk_strings_are_well_formed(void **state)
 {
   struct rlk_number ttl = {0};
-  size_t size;
-  char *key = rlk_bulk_new("p:", "a\0b", 3, &size);
+  struct rlk_buffer key = {0};
   (void)state;
-  assert_int_equal(size, 11);
-  assert_memory_equal(key, "$5\r\np:a\0b\r\n", 11);
+  assert_int_equal(rlk_buffer_reserve(&key, 64), 0);
+  rlk_bulk_name(&key, "p:", "", "a\0b", 3);
+  assert_int_equal(key.end, 11);
+  assert_memory_equal(key.data, "$5\r\np:a\0b\r\n", 11);
   rlk_number_set(&ttl, 9999);
   rlk_number_set(&ttl, 10000);
   assert_int_equal(ttl.size, 11);
   assert_memory_equal(ttl.bulk, "$5\r\n10000\r\n", 11);
-  free(key);
+  rlk_buffer_free(&key);
 }
 
 static void bytes_are_cut_out_of_buffers(void **state)

@@ -154,7 +154,7 @@ static int add_resource(redlock_lock *lock, const void *resource, size_t size, s
     rlk_lock_name_is_reserved(resource, size, why);
     return REDLOCK_INVALID;
   }
-  with = rlk_key_with(lock->key, prefix, resource, size);
+  with = rlk_key_new(lock->key, prefix, resource, size);
   if (!with)
     return REDLOCK_NO_MEMORY;
   rlk_key_drop(lock->key);

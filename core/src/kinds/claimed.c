@@ -109,7 +109,7 @@ static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_scrip
   const struct rlk_key *key = claim->key;
   if (rlk_out_script(out, l, script, key->count, arguments, key->all_size + claim->token_size + 128) != 0)
     return -1;
-  rlk_out_bytes(out, key->all, key->all_size);
+  rlk_out_bytes(out, key->bulk, key->all_size);
   rlk_put_token(out, claim);
   return 0;
 }

@@ -244,7 +244,7 @@ int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *k
     return -1;
   rlk_out_array(out, 1 + key->count + (slots > 1 ? slots - 1 : 0));
   RLK_OUT_TEXT(out, "$3\r\nDEL\r\n");
-  rlk_out_bytes(out, key->all, key->all_size);
+  rlk_out_bytes(out, key->bulk, key->all_size);
   rlk_put_slots(out, key, slots);
   return 0;
 }

@@ -14,27 +14,33 @@
 
 /* ---- key ---- */
 
-static struct rlk_key *key_new(const char *prefix, const void *resource, size_t size)
+struct rlk_key *rlk_key_new(const struct rlk_key *other, const char *prefix, const void *resource, size_t size)
 {
   struct rlk_key *key = malloc(sizeof *key);
-  if (!key)
+  struct rlk_buffer all = {0};
+  if (!key || rlk_buffer_reserve(&all, (other ? other->all_size : 0) + strlen(prefix) + size + 32) != 0) {
+    free(key);
     return NULL;
-  *key = (struct rlk_key){.users = 1, .home = -1, .queue_home = -1};
-  key->resource_size = size;
-  key->bulk = key->all = rlk_bulk_new(prefix, resource, size, &key->bulk_size);
-  key->all_size = key->bulk_size;
-  key->count = 1;
-  if (key->bulk)
-    return key;
-  free(key);
-  return NULL;
+  }
+  if (other)
+    rlk_buffer_append(&all, other->bulk, other->all_size);
+  rlk_bulk_name(&all, prefix, "", resource, size);
+  *key = (struct rlk_key){.users = 1,
+                          .home = -1,
+                          .queue_home = -1,
+                          .count = other ? other->count + 1 : 1,
+                          .bulk = all.data,
+                          .bulk_size = other ? other->bulk_size : all.end,
+                          .resource_size = other ? other->resource_size : size,
+                          .all_size = all.end};
+  return key;
 }
 
 struct rlk_key *rlk_key_for(struct rlk_engine *e, const char *prefix, const void *resource, size_t size)
 {
   struct rlk_key *key = e->last_key;
   if (!key || key->resource_size != size || memcmp(rlk_key_resource(key), resource, size) != 0) {
-    key = key_new(prefix, resource, size);
+    key = rlk_key_new(NULL, prefix, resource, size);
     if (!key)
       return NULL;
     rlk_key_drop(e->last_key);
@@ -44,32 +50,11 @@ struct rlk_key *rlk_key_for(struct rlk_engine *e, const char *prefix, const void
   return key;
 }
 
-struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size)
-{
-  struct rlk_key *with = key_new(prefix, rlk_key_resource(key), key->resource_size);
-  size_t more_size;
-  char *more = rlk_bulk_new(prefix, resource, size, &more_size);
-  char *all = more ? malloc(key->all_size + more_size) : NULL;
-  if (with && all) {
-    memcpy(all, key->all, key->all_size);
-    memcpy(all + key->all_size, more, more_size);
-    with->all = all;
-    with->all_size = key->all_size + more_size;
-    with->count = key->count + 1;
-    free(more);
-    return with;
-  }
-  rlk_key_drop(with);
-  free(more);
-  free(all);
-  return NULL;
-}
-
 /* Behind "$n" and CRLF stand the prefix, which all have in common, and the resource. */
 struct rlk_part rlk_key_part(const struct rlk_key *key, int index)
 {
   size_t prefix_size = (size_t)strtoull(key->bulk + 1, NULL, 10) - key->resource_size;
-  const char *at = key->all;
+  const char *at = key->bulk;
   for (;; index--) {
     char *end;
     size_t size = (size_t)strtoull(at + 1, &end, 10);
@@ -92,7 +77,7 @@ struct rlk_key *rlk_key_alone(struct rlk_key *key, int index)
     part = rlk_key_part(key, index);
     size_t size = (size_t)strtoull(part.bulk + 1, NULL, 10) - part.resource_size;
     memcpy(prefix, part.resource - size, size);
-    key->alone[index] = key_new(prefix, part.resource, part.resource_size);
+    key->alone[index] = rlk_key_new(NULL, prefix, part.resource, part.resource_size);
   }
   return key->alone[index];
 }
@@ -109,7 +94,7 @@ int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size)
 
 int rlk_key_is_same(const struct rlk_key *one, const struct rlk_key *other)
 {
-  return one == other || (one->all_size == other->all_size && memcmp(one->all, other->all, one->all_size) == 0);
+  return one == other || (one->all_size == other->all_size && memcmp(one->bulk, other->bulk, one->all_size) == 0);
 }
 
 void rlk_key_drop(struct rlk_key *key)
@@ -119,8 +104,6 @@ void rlk_key_drop(struct rlk_key *key)
   for (int i = 0; key->alone && i < key->count; i++)
     rlk_key_drop(key->alone[i]);
   free(key->alone);
-  if (key->all != key->bulk)
-    free(key->all);
   free(key->bulk);
   free(key->queue.text);
   free(key);
@@ -167,7 +150,7 @@ int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot)
   rlk_slot_name(name, slot);
   rlk_text_add(&text, prefix);
   rlk_text_add(&text, name);
-  key = slot > 0 ? key_new(before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
+  key = slot > 0 ? rlk_key_new(NULL, before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
   if (!key)
     return -1;
   if (key != claim->key)

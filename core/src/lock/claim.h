@@ -39,12 +39,11 @@ struct rlk_key {
   uint64_t home_servers; /* net->servers at that time */
   int queue_home;        /* of one of several: where others may wait, at the last look; -1: nowhere */
   struct rlk_queue_keys queue;
-  size_t bulk_size;     /* of the RESP bulk string in bulk */
-  size_t resource_size; /* the resource stands at its end, before CRLF */
-  char *bulk;
-  int count; /* of resources */
-  size_t all_size;
-  char *all;              /* the bulk strings of all, one behind the other; of one resource: bulk */
+  int count;              /* of resources */
+  char *bulk;             /* their RESP bulk strings, one behind the other */
+  size_t bulk_size;       /* of that of the first one */
+  size_t resource_size;   /* the resource stands at its end, before CRLF */
+  size_t all_size;        /* of those of all */
   uint64_t hash;          /* of those, or of the one resource; 0: not known yet */
   struct rlk_key **alone; /* each but the first as a key by itself, where it was asked for; else NULL */
 };
@@ -168,10 +167,10 @@ void rlk_claim_mark(struct rlk_claim *claim);
 int rlk_token_permits(const char *bytes, size_t size);
 /* The claim is on that slot, from 0: 0, or -1 when memory is out. */
 int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot);
+/* Of that resource, which stands behind those of the other one, if that is not NULL. NULL when memory is out. */
+struct rlk_key *rlk_key_new(const struct rlk_key *other, const char *prefix, const void *resource, size_t size);
 /* That of a lock: the one of the last lock if that had the same resource. NULL when memory is out. */
 struct rlk_key *rlk_key_for(struct rlk_engine *engine, const char *prefix, const void *resource, size_t size);
-/* The same with another resource behind them; NULL when memory is out. */
-struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size);
 int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size);
 int rlk_key_is_same(const struct rlk_key *one, const struct rlk_key *other);
 /* One of its resources, in place: its bulk string, and the resource itself. */

@@ -44,7 +44,7 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
   if (n->state != RLK_NODE_READY ||
       rlk_out_script(&out, n->line, &script_form, permits ? permits : key->count, 1, room) != 0)
     return -1;
-  rlk_out_bytes(&out, key->all, key->all_size);
+  rlk_out_bytes(&out, key->bulk, key->all_size);
   rlk_put_slots(&out, key, permits);
   rlk_put_token(&out, lock->claim);
   rlk_ask_end(&out, request);

@@ -42,16 +42,6 @@ void rlk_bulk_name(struct rlk_buffer *out, const char *prefix, const char *kind,
   rlk_buffer_append(out, "\r\n", 2);
 }
 
-char *rlk_bulk_new(const char *prefix, const void *bytes, size_t size, size_t *bulk_size)
-{
-  struct rlk_buffer out = {0};
-  if (rlk_buffer_reserve(&out, strlen(prefix) + size + 32) != 0)
-    return NULL;
-  rlk_bulk_name(&out, prefix, "", bytes, size);
-  *bulk_size = out.end;
-  return out.data;
-}
-
 /* The number as a bulk string: its size. */
 static size_t number_in(char *out, uint64_t value)
 {

@@ -14,8 +14,7 @@ struct rlk_number {
 
 /* Formats a number once for the many commands that carry it. */
 void rlk_number_set(struct rlk_number *number, int64_t value);
-/* The bulk string "$n\r\n<prefix><bytes>\r\n" in a new allocation; NULL when memory is out. */
-char *rlk_bulk_new(const char *prefix, const void *bytes, size_t size, size_t *bulk_size);
+/* The bulk string "$n\r\n<bytes>\r\n". */
 void rlk_bulk_add(struct rlk_buffer *buffer, const char *bytes, size_t size);
 /* The same of three parts: the name of a key that belongs to a resource. */
 void rlk_bulk_name(struct rlk_buffer *buffer, const char *prefix, const char *kind, const char *resource, size_t size);

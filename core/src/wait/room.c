@@ -163,7 +163,7 @@ void rlk_room_leave(redlock_lock *lock)
 static struct rlk_heard *heard_at(struct rlk_engine *e, struct rlk_key *key)
 {
   if (!key->hash) /* slots have the queue of their resource */
-    key->hash = key->count > 1 ? rlk_hash(RLK_HASH_OF_NOTHING, key->all, key->all_size)
+    key->hash = key->count > 1 ? rlk_hash(RLK_HASH_OF_NOTHING, key->bulk, key->all_size)
                                : rlk_hash(RLK_HASH_OF_NOTHING, rlk_key_resource(key), key->resource_size);
   return &e->waits->heard[(key->hash ^ key->hash >> 32) % RLK_HEARD_KEPT];
 }
