@@ -78,7 +78,7 @@ static char *run_id_of(struct session *session, const char *url, const char *nam
       redlock_client_open_to_look(other.client) == REDLOCK_OK) {
     redlock_lock *lock = must(redlock_lock_new_probe(other.client));
     other.client_fd = redlock_client_fd(other.client);
-    (void)session_operate_within(&other, lock, REDLOCK_INSPECT, LIMIT_MS);
+    (void)session_operate(&other, lock, REDLOCK_INSPECT, LIMIT_MS);
     session->caught = other.caught;
     json_t *seen = client_description(other.client);
     free(run_id);

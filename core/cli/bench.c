@@ -313,7 +313,7 @@ static redlock_lock *lock_of(struct session *session, int resource, uint64_t tag
 /* Connecting to the nodes is not part of the measurement. */
 static int connect_first(struct session *session)
 {
-  int status = session_inspect(session, session->lock);
+  int status = session_inspect(session);
   return session->caught || !redlock_status_is(status, REDLOCK_IS_USAGE) || status == REDLOCK_REFUSED_CONFIG
              ? 0
              : report_failure(session, status);

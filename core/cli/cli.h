@@ -243,16 +243,17 @@ char *escaped(const char *text);
 
 /* session.c */
 int session_open(struct session *session, const struct args *args);
-int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
+/* The status of an operation; CANCELLED by a signal, or after limit_ms, if that is not -1. */
+int session_operate(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms);
+int session_await(struct session *session, redlock_lock *lock, int64_t limit_ms); /* the same, PENDING after limit_ms */
 void session_poll(struct session *session, int limit_ms);    /* waits until something happens and handles it */
 void session_pause(struct session *session, int64_t end_ms); /* until then, or a signal */
 int session_signal(struct session *session);                 /* the next that arrived, 0 if none */
 void session_settle(struct session *session);                /* lets slower nodes catch up */
 void session_settle_first(struct session *session); /* the same in half of the time, before another operation */
 int session_acquire(struct session *session);       /* the same, reported with --verbose */
-int session_inspect(struct session *session, redlock_lock *lock);
+int session_inspect(struct session *session);       /* its lock */
 int session_inspect_all(struct session *session, redlock_lock *const *locks, int count); /* OK: each has its status */
-int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms);
 void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 bool session_agrees(struct session *session);             /* asks on the terminal, behind what was said there */

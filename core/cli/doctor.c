@@ -20,11 +20,11 @@ static void probe(struct session *session)
   lock_set_number(lock, "wait_ms", 0);
   (void)redlock_lock_set(lock, "queue", "false");
   (void)redlock_lock_set(lock, "node_timeout_ms", "auto");
-  int status = session_operate_within(session, lock, REDLOCK_ACQUIRE, PROBE_TTL_MS);
+  int status = session_operate(session, lock, REDLOCK_ACQUIRE, PROBE_TTL_MS);
   if (session->caught == 0)
     session_settle_until(session, lock, redlock_now_ms() + PROBE_TTL_MS);
   if (session->caught == 0 && status == REDLOCK_OK)
-    (void)session_operate_within(session, lock, REDLOCK_RELEASE, PROBE_TTL_MS);
+    (void)session_operate(session, lock, REDLOCK_RELEASE, PROBE_TTL_MS);
   redlock_lock_free(lock);
 }
 
@@ -60,7 +60,7 @@ static void keep_nodes_that_were_ready(json_t *report, json_t *probed)
 /* The description of the client after every node was asked; NULL after a failure was printed, or a signal. */
 static json_t *examine(struct session *session, bool writes, int *code)
 {
-  int status = session_inspect(session, session->lock);
+  int status = session_inspect(session);
   if (!is_answer(status)) {
     *code = report_failure(session, status);
     return NULL;

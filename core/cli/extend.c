@@ -14,7 +14,7 @@ static int64_t kept_ms(struct session *session)
   session->leave_by_ms = redlock_now_ms() + session_option_ms(session, "exit_drain_ms");
   const char *resource = session->args->resource;
   redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
-  (void)session_operate_within(session, lock, REDLOCK_INSPECT, LOOK_LIMIT_MS);
+  (void)session_operate(session, lock, REDLOCK_INSPECT, LOOK_LIMIT_MS);
   char *holder = lock_holder(lock); /* of readers the one with the longest lease */
   bool is_another = redlock_lock_verdict(lock) == REDLOCK_VERDICT_SHARED && strcmp(holder, session->args->token) != 0;
   int64_t ttl_ms = is_another ? 0 : redlock_lock_holder_ttl_ms(lock);
@@ -47,7 +47,7 @@ static int operate(struct session *session, int operation)
   int64_t ttl_ms = session_option_ms(session, "ttl_ms");
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status == REDLOCK_OK)
-    status = session_operate(session, operation, 0);
+    status = session_operate(session, session->lock, operation, -1);
   int64_t keep_ms = status == REDLOCK_OK ? kept_ms(session) : 0;
   status = session_confirm(session, status);
   int code = status == REDLOCK_OK ? tell_lease(session, ttl_ms, keep_ms) : report_failure(session, status);

@@ -77,7 +77,7 @@ static int tell(const struct session *session, int status, const char *words)
 
 static int delete_it(struct session *session)
 {
-  int status = session_operate(session, REDLOCK_REMOVE, 0), deleted = 0;
+  int status = session_operate(session, session->lock, REDLOCK_REMOVE, -1), deleted = 0;
   session_settle(session);
   if (status != REDLOCK_OK)
     return report_failure(session, status);

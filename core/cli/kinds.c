@@ -126,7 +126,7 @@ json_t *kinds_examine(struct session *session)
   json_t *found = must(json_array());
   char *script = script_of_tries();
   redlock_lock *lock = must(redlock_lock_new(session->client, script, strlen(script)));
-  (void)session_operate_within(session, lock, REDLOCK_EXAMINE, LIMIT_MS);
+  (void)session_operate(session, lock, REDLOCK_EXAMINE, LIMIT_MS);
   for (int i = 0; i < redlock_client_node_count(session->client); i++) {
     unsigned denied = 0;
     json_array_append_new(found, read_denied(lock, i, &denied) ? denied_json(denied) : json_null());

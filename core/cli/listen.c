@@ -25,7 +25,7 @@ static int listen_until_a_signal(struct session *session)
   char *leader = format("%s", "");
   while (code == 0 && session->caught == 0) {
     int64_t begun_ms = redlock_now_ms();
-    int status = session_inspect(session, session->lock), verdict = redlock_lock_verdict(session->lock);
+    int status = session_inspect(session), verdict = redlock_lock_verdict(session->lock);
     char *token = lock_holder(session->lock);
     if (!is_answer(status))
       code = report_failure(session, status);

@@ -41,26 +41,19 @@ static void say_progress(redlock_lock *lock, int64_t begun_ms)
 
 int list_run(struct session *session, redlock_lock *lock, int64_t limit_ms, bool tells)
 {
-  int64_t begun_ms = redlock_now_ms(), tell_ms = begun_ms + TELL_MS;
+  int64_t begun_ms = redlock_now_ms();
   bool has_told = false;
   int status = redlock_lock_start(lock, REDLOCK_LIST, limit_ms);
   if (status != REDLOCK_OK)
     return status;
-  while ((status = redlock_lock_status(lock)) == REDLOCK_PENDING && session->caught == 0) {
-    session_poll(session, TELL_MS);
-    session->caught = session_signal(session);
-    if (tells && redlock_now_ms() >= tell_ms) {
+  while ((status = session_await(session, lock, TELL_MS)) == REDLOCK_PENDING) {
+    if (tells)
       say_progress(lock, begun_ms);
-      has_told = true;
-      tell_ms += TELL_MS;
-    }
+    has_told = tells;
   }
   if (has_told)
     fputs("\r\033[K", stderr);
-  if (session->caught == 0)
-    return status;
-  redlock_lock_cancel(lock);
-  return REDLOCK_CANCELLED;
+  return status;
 }
 
 /* Those beyond the limit go. */

@@ -13,7 +13,7 @@ json_t *programs_examine(struct session *session)
 {
   static const char name[] = "libredlock:c:programs";
   redlock_lock *lock = must(redlock_lock_new(session->client, name, strlen(name)));
-  (void)session_operate_within(session, lock, REDLOCK_EXAMINE, LIMIT_MS);
+  (void)session_operate(session, lock, REDLOCK_EXAMINE, LIMIT_MS);
   redlock_lock_free(lock);
   return described(session->client, "programs");
 }

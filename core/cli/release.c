@@ -16,7 +16,7 @@ static int release(struct session *session)
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status != REDLOCK_OK)
     return report_failure(session, status);
-  status = session_operate(session, REDLOCK_RELEASE, 0);
+  status = session_operate(session, session->lock, REDLOCK_RELEASE, -1);
   session_settle(session);
   bool gone = status == REDLOCK_OK || status == REDLOCK_LOST;
   return gone ? tell_release(session, status) : report_failure(session, status);

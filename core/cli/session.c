@@ -200,8 +200,8 @@ static int64_t drain_limit_ms(const struct session *session)
   return left_ms > 0 ? left_ms : 0;
 }
 
-/* PENDING after limit_ms. A signal that arrives first wins: a lock granted meanwhile is released. */
-static int await(struct session *session, redlock_lock *lock, int64_t limit_ms)
+/* A signal that arrives first wins: a lock granted meanwhile is released. */
+int session_await(struct session *session, redlock_lock *lock, int64_t limit_ms)
 {
   int64_t end_ms = redlock_now_ms() + limit_ms;
   while ((session->caught = session_signal(session)) == 0) {
@@ -215,15 +215,9 @@ static int await(struct session *session, redlock_lock *lock, int64_t limit_ms)
   return REDLOCK_CANCELLED;
 }
 
-int session_operate(struct session *session, int operation, int64_t arg)
+int session_inspect(struct session *session)
 {
-  int status = redlock_lock_start(session->lock, operation, arg);
-  return status == REDLOCK_OK ? await(session, session->lock, -1) : status;
-}
-
-int session_inspect(struct session *session, redlock_lock *lock)
-{
-  return session_operate_within(session, lock, REDLOCK_INSPECT, -1);
+  return session_operate(session, session->lock, REDLOCK_INSPECT, -1);
 }
 
 int session_inspect_all(struct session *session, redlock_lock *const *locks, int count)
@@ -232,15 +226,15 @@ int session_inspect_all(struct session *session, redlock_lock *const *locks, int
   for (int i = 0; i < count && status == REDLOCK_OK; i++)
     status = redlock_lock_start(locks[i], REDLOCK_INSPECT, 0);
   for (int i = 0; i < count && status == REDLOCK_OK; i++)
-    status = await(session, locks[i], -1) == REDLOCK_CANCELLED ? REDLOCK_CANCELLED : REDLOCK_OK;
+    status = session_await(session, locks[i], -1) == REDLOCK_CANCELLED ? REDLOCK_CANCELLED : REDLOCK_OK;
   return status;
 }
 
-int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms)
+int session_operate(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms)
 {
   int status = redlock_lock_start(lock, operation, 0);
   if (status == REDLOCK_OK)
-    status = await(session, lock, limit_ms);
+    status = session_await(session, lock, limit_ms);
   if (status != REDLOCK_PENDING)
     return status;
   redlock_lock_cancel(lock);
@@ -293,7 +287,7 @@ static int await_and_say(struct session *session, int status, int64_t limit_ms, 
 {
   if (status != REDLOCK_PENDING)
     return status;
-  status = session->caught ? REDLOCK_CANCELLED : await(session, session->lock, limit_ms);
+  status = session->caught ? REDLOCK_CANCELLED : session_await(session, session->lock, limit_ms);
   if (status == REDLOCK_PENDING && say != NULL)
     say(session);
   return status;
@@ -331,7 +325,7 @@ static int await_the_end(struct session *session, int status, int64_t begun_ms)
       continue;
     redlock_lock_cancel(session->lock);
     (void)await_and_say(session, REDLOCK_PENDING, -1, NULL);
-    return session->caught ? REDLOCK_CANCELLED : session_operate(session, REDLOCK_ACQUIRE, 0);
+    return session->caught ? REDLOCK_CANCELLED : session_operate(session, session->lock, REDLOCK_ACQUIRE, -1);
   }
   return await_and_say(session, status, -1, NULL);
 }

@@ -362,7 +362,7 @@ static int inspect_slots(struct session *session)
 /* Held or free, the question has been answered: both exit with 0. Metrics say themselves what they have found. */
 static int inspect(struct session *session)
 {
-  int status = session_inspect(session, session->lock);
+  int status = session_inspect(session);
   if (!is_answer(status))
     return report_failure(session, status);
   if (session->args->quiet)
