@@ -223,16 +223,12 @@ static void cut_job(struct args *args, int *argc, char **argv)
 static char *quoted(const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
-  char *text = NULL;
-  size_t size;
   if (*word != '\0' && word[strspn(word, plain)] == '\0')
     return format("%s", word);
-  FILE *out = must(open_memstream(&text, &size));
-  putc('\'', out);
+  char *text = format("'");
   for (; *word != '\0'; word++)
-    fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, out);
-  putc('\'', out);
-  return fclose(out) == 0 ? must(text) : must(NULL);
+    text = append(text, "%s", *word == '\'' ? "'\\''" : (char[]){*word, '\0'});
+  return append(text, "'");
 }
 
 /* The line to type, where RESOURCE is word number `resource` of the command line. */

@@ -137,22 +137,14 @@ char *flag_default(const struct command *command, int index)
 }
 
 /* "-1 without limit" is a number of milliseconds; people write forever. */
-static void put_help(FILE *out, int index)
+static char *help_of_option(int index)
 {
   const char *help = redlock_option_at(index, REDLOCK_OPTION_HELP);
   bool is_duration = option_is(index, REDLOCK_OPTION_UNIT, "ms");
-  for (const char *at; is_duration && (at = strstr(help, "-1 ")) != NULL; help = at + strcspn(at, ",;"))
-    fprintf(out, "%.*sforever: no limit", (int)(at - help), help);
-  fputs(help, out);
-}
-
-static char *help_of_option(int index)
-{
   char *text = NULL;
-  size_t size;
-  FILE *out = must(open_memstream(&text, &size));
-  put_help(out, index);
-  return fclose(out) == 0 ? must(text) : must(NULL);
+  for (const char *at; is_duration && (at = strstr(help, "-1 ")) != NULL; help = at + strcspn(at, ",;"))
+    text = append(text, "%.*sforever: no limit", (int)(at - help), help);
+  return append(text, "%s", help);
 }
 
 static char *help_text(const struct command *command, int index)

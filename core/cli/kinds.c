@@ -76,19 +76,15 @@ static const char script_head[] =
 
 static char *script_of_tries(void)
 {
-  char *script = NULL;
-  size_t size;
-  FILE *out = must(open_memstream(&script, &size));
-  fputs(script_head, out);
+  char *script = format("%s", script_head);
   for (int i = 0; i < COMMANDS; i++) {
     const char *const *more = tried[i].arguments;
-    fprintf(out, "try('%s'", tried[i].name);
+    script = append(script, "try('%s'", tried[i].name);
     for (int word = 0; word < 2 && more[word] != NULL; word++)
-      fprintf(out, ",'%s'", more[word]);
-    fputs(")\n", out);
+      script = append(script, ",'%s'", more[word]);
+    script = append(script, ")\n");
   }
-  fputs("error_of('DEL',key)\nreturn denied\n", out);
-  return fclose(out) == 0 ? must(script) : must(NULL);
+  return append(script, "error_of('DEL',key)\nreturn denied\n");
 }
 
 /* The commands that are denied, as bits; false if they are not known. */
@@ -166,14 +162,16 @@ void kinds_print(const json_t *node)
   }
 }
 
-static void put_commands(FILE *out, unsigned wanted)
+/* The text, with the rights that these kinds need beside those of a plain lock. */
+static char *with_rights(char *text, unsigned wanted)
 {
   for (int i = 0; i < COMMANDS; i++) {
     char *right = format(" +%s ", tried[i].name);
     if (tried[i].kinds & wanted && strstr(rights, right) == NULL)
-      fprintf(out, " +%s", tried[i].name);
+      text = append(text, " +%s", tried[i].name);
     free(right);
   }
+  return text;
 }
 
 void kinds_print_rights(void)
@@ -181,9 +179,9 @@ void kinds_print_rights(void)
   puts("Of a program's user, where PREFIX is --key-prefix (in a shell put it into quotes):");
   printf("  ~PREFIX* resetchannels &PREFIXlibredlock:w:* %s\n", rights);
   for (int kind = 0; names[kind] != NULL; kind++) {
-    printf("%s locks also need:", names[kind]);
-    put_commands(stdout, 1U << kind);
-    putchar('\n');
+    char *line = with_rights(format("%s locks also need:", names[kind]), 1U << kind);
+    puts(line);
+    free(line);
   }
   puts("`redlock ls` also needs +scan; `redlock doctor --kinds shared,...` tries them, and prints the line with your "
        "prefix.");
@@ -192,11 +190,8 @@ void kinds_print_rights(void)
 /* What the ACL of a program's user has for plain locks and these kinds; free it. */
 char *kinds_line(const struct session *session)
 {
-  char *prefix = client_option(session->client, "key_prefix"), *line = NULL;
-  size_t size;
-  FILE *out = must(open_memstream(&line, &size));
-  fprintf(out, "~%s* resetchannels &%slibredlock:w:* %s", prefix, prefix, rights);
-  put_commands(out, kinds);
+  char *prefix = client_option(session->client, "key_prefix");
+  char *line = format("~%s* resetchannels &%slibredlock:w:* %s", prefix, prefix, rights);
   free(prefix);
-  return fclose(out) == 0 ? must(line) : must(NULL);
+  return with_rights(line, kinds);
 }

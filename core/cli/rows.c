@@ -98,18 +98,19 @@ void print_columns(FILE *out, const char *line, int columns)
   fprintf(out, "%.*s", (int)(end - line), line);
 }
 
-static void put_cell(FILE *line, enum column column, const char *text, int width)
+/* The line, with that cell at its end. */
+static char *with_cell(char *line, enum column column, const char *text, int width)
 {
   bool is_right = column >= HELD && column <= WAITING;
   int pad = width - (int)columns_of(text);
-  fprintf(line, "%*s%s%*s%s", is_right ? pad : 0, "", text, is_right || column == TOKEN ? 0 : pad, "",
-          column == TOKEN ? "" : "  ");
+  return append(line, "%*s%s%*s%s", is_right ? pad : 0, "", text, is_right || column == TOKEN ? 0 : pad, "",
+                column == TOKEN ? "" : "  ");
 }
 
 void rows_print(FILE *out, const json_t *rows, int columns)
 {
-  size_t count = json_array_size(rows), size;
-  char **cells = must(calloc((count + 1) * COLUMNS, sizeof *cells)), *text = NULL;
+  size_t count = json_array_size(rows);
+  char **cells = must(calloc((count + 1) * COLUMNS, sizeof *cells));
   int widths[COLUMNS] = {0};
   for (size_t i = 0; i <= count; i++)
     for (int j = 0; j < COLUMNS; j++) {
@@ -118,15 +119,14 @@ void rows_print(FILE *out, const json_t *rows, int columns)
       cells[i * COLUMNS + (size_t)j] = one;
     }
   for (size_t i = 0; i <= count; i++) {
-    FILE *line = must(open_memstream(&text, &size));
+    char *line = NULL;
     for (int j = 0; j < COLUMNS; j++) {
-      put_cell(line, (enum column)j, cells[i * COLUMNS + (size_t)j], widths[j]);
+      line = with_cell(line, (enum column)j, cells[i * COLUMNS + (size_t)j], widths[j]);
       free(cells[i * COLUMNS + (size_t)j]);
     }
-    fclose(line);
-    print_columns(out, text, columns);
+    print_columns(out, line, columns);
     fputc('\n', out);
-    free(text);
+    free(line);
   }
   free(cells);
 }
