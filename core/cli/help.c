@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 /* ---- layout ---- */
 
@@ -14,9 +12,7 @@ enum { LEFT = 32, LEFT_BRIEF = 30, LEFT_NARROW = 8, NARROW = 60, WIDTH_MIN = 30,
 
 static int terminal_width(void)
 {
-  struct winsize size = {0};
-  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-  int width = size.ws_col > 0 ? size.ws_col : 80;
+  int columns = terminal_columns(NULL), width = columns > 0 ? columns : 80;
   return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
