@@ -27,8 +27,10 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
   return end_at_once(lock, call->verb, lock->state == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST);
 }
 
-static const struct rlk_verb acquire_inner = {.kind = REDLOCK_ACQUIRE, .name = "acquire", .begin = begin_acquire};
-static const struct rlk_verb release_inner = {.kind = REDLOCK_RELEASE, .name = "release", .begin = begin_release};
+static const struct rlk_verb acquire_inner = {
+    .kind = REDLOCK_ACQUIRE, .name = "acquire", .only_counts = 1, .begin = begin_acquire};
+static const struct rlk_verb release_inner = {
+    .kind = REDLOCK_RELEASE, .name = "release", .only_counts = 1, .begin = begin_release};
 
 int rlk_depth_is_owed(const redlock_lock *lock)
 {
@@ -45,9 +47,4 @@ const struct rlk_verb *rlk_depth_verb(const redlock_lock *lock, int operation)
   if (operation == REDLOCK_RELEASE && lock->hold.depth > 1)
     return &release_inner;
   return NULL;
-}
-
-int rlk_depth_is_inner(const struct rlk_verb *verb)
-{
-  return verb == &acquire_inner || verb == &release_inner;
 }

@@ -6,7 +6,6 @@
 
 /* How an acquire or release is done that is not the outermost one; NULL: it is, or the operation is another. */
 const struct rlk_verb *rlk_depth_verb(const redlock_lock *lock, int operation);
-int rlk_depth_is_inner(const struct rlk_verb *verb);
 /* Whether a lost hold must be released before the handle takes another. */
 int rlk_depth_is_owed(const redlock_lock *lock);
 

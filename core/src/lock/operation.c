@@ -92,7 +92,7 @@ static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
     return REDLOCK_OK;
   if (lock->is_reserved)
     return rlk_lock_refuse_name(lock);
-  if (verb->kind == REDLOCK_ACQUIRE && !rlk_depth_is_inner(verb))
+  if (verb->kind == REDLOCK_ACQUIRE && !verb->only_counts)
     return owned ? rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first")
                  : REDLOCK_OK;
   if (lock->state == REDLOCK_STATE_FORKED)
@@ -164,7 +164,7 @@ int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t
     return status;
   if (!call.verb->leaves_refusals)
     rlk_lock_refuse(lock, NULL);
-  if (!call.verb->takes_a_lease && !rlk_depth_is_inner(call.verb))
+  if (!call.verb->takes_a_lease && !call.verb->only_counts)
     default_terms(lock);
   status = call.verb->begin(lock, &call, now);
   if (!rlk_in_flight(lock))

@@ -6,7 +6,7 @@
 
 extern const struct rlk_verb rlk_inspect, rlk_who, rlk_remove;
 
-/* The parts of the verb that releases (handover.c). */
+/* The parts of the verb that releases (wait/others.c). */
 int rlk_release_begin(redlock_lock *lock, const struct rlk_call *call, int64_t now_ns);
 int rlk_release_ask(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_release_advance(redlock_lock *lock, int64_t now_ns);

@@ -61,13 +61,12 @@ static void open_line(struct rlk_node *n, int64_t now)
     rlk_listener_failed(n, now);
 }
 
-int rlk_listener_want(struct rlk_node *n, int64_t now)
+void rlk_listener_want(struct rlk_node *n, int64_t now)
 {
   struct rlk_line *l = rlk_listener_line(n);
   n->listener_wanted_ns = now;
   if (l->state == RLK_NODE_OFF && is_wanted(n) && n->state == RLK_NODE_READY && now >= n->listener_again_ns)
     open_line(n, now);
-  return l->state == RLK_NODE_READY;
 }
 
 void rlk_listener_event(struct rlk_node *n, int what, int64_t now)

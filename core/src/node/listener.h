@@ -5,8 +5,8 @@
 
 #include "node.h"
 
-/* A lock waits there: 1 if its wake-up will be received. */
-int rlk_listener_want(struct rlk_node *node, int64_t now_ns);
+/* A lock waits there. */
+void rlk_listener_want(struct rlk_node *node, int64_t now_ns);
 void rlk_listener_event(struct rlk_node *node, int what, int64_t now_ns);
 void rlk_listener_timer(struct rlk_node *node, int64_t now_ns);
 /* A reply on it: 1 with an outcome. */

@@ -105,12 +105,11 @@ static int send_proof(struct rlk_line *l)
   return send_words(l, PROVE, 4, whole) != 0 ? -1 : send_words(l, PROVE, 6, by_hash);
 }
 
-static struct rlk_text marker_key(const struct rlk_line *l, char *out, size_t size)
+static void marker_key(const struct rlk_line *l, char *out, size_t size)
 {
   struct rlk_text text = rlk_text_in(out, size);
   rlk_text_add(&text, RLK_STRING(l->node->net, KEY_PREFIX));
   rlk_text_add(&text, RLK_MARKER_NAME);
-  return text;
 }
 
 /* The questions of the restart guard. */
