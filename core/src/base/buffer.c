@@ -208,6 +208,12 @@ void rlk_text_clean(struct rlk_text *t, const char *text)
   escape(t, text, strlen(text), SIZE_MAX, PEOPLE);
 }
 
+void rlk_text_word(struct rlk_text *t, const char *word)
+{
+  for (; *word; word++)
+    rlk_text_bytes(t, *word > ' ' && *word < 127 ? word : "?", 1);
+}
+
 void rlk_text_mark_cut(struct rlk_text *t)
 {
   if (t->length >= t->size && t->size > 3)

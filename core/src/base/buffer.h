@@ -90,6 +90,8 @@ void rlk_text_format(struct rlk_text *t, const char *format, ...) __attribute__(
 void rlk_text_escaped(struct rlk_text *t, const char *bytes, size_t size);
 /* The same, not cut: for texts of a server. */
 void rlk_text_clean(struct rlk_text *t, const char *text);
+/* As one word of printable ASCII, each other byte as "?". */
+void rlk_text_word(struct rlk_text *t, const char *word);
 /* 30 s, 5 min, 1 h, 1500 ms. */
 void rlk_text_duration(struct rlk_text *t, int64_t ms);
 /* A text that is cut ends in "...". */

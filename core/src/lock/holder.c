@@ -15,15 +15,6 @@
 
 /* ---- the entry of this client ---- */
 
-static void add_clean(struct rlk_text *out, const char *word)
-{
-  char byte[2] = "";
-  for (; *word; word++) {
-    byte[0] = *word > ' ' && *word < 127 ? *word : '?';
-    rlk_text_add(out, byte);
-  }
-}
-
 void rlk_holder_init(struct rlk_engine *e)
 {
   const struct rlk_env *env = &e->net.env;
@@ -31,7 +22,7 @@ void rlk_holder_init(struct rlk_engine *e)
   char host[65] = "";
   long long pid = env->platform->process(env->context, host, sizeof host);
   rlk_text_format(&out, VERSION "%lld ", pid);
-  add_clean(&out, host[0] ? host : "?");
+  rlk_text_word(&out, host[0] ? host : "?");
   rlk_text_add(&out, " ");
   rlk_text_add(&out, RLK_STRING(&e->net, CLIENT_NAME));
   for (int i = 0; i < e->net.node_count; i++)

@@ -73,12 +73,6 @@ static void written(struct rlk_node *n, struct rlk_outcome *out)
 static const struct rlk_ask row_program = {"the script of programs", .rest = RLK_FITS, .error = RLK_FITS,
                                            .arrived = written};
 
-static void add_name(struct rlk_text *out, const char *name)
-{
-  for (; *name; name++)
-    rlk_text_bytes(out, *name > ' ' && *name < 127 ? name : "?", 1);
-}
-
 /* "- name" of a node that this client has not reached, so that the same list has one digest whatever is down. */
 static void add_nodes(const struct rlk_net *net, struct rlk_text *out, uint64_t *digest)
 {
@@ -87,7 +81,7 @@ static void add_nodes(const struct rlk_net *net, struct rlk_text *out, uint64_t 
     int is_seen = n->state == RLK_NODE_READY && n->voter->mark.nodes;
     *digest = rlk_hash(*digest, n->url.name, strlen(n->url.name) + 1);
     rlk_text_format(out, " %s ", is_seen ? n->voter->mark.nonce : "-");
-    add_name(out, n->url.name);
+    rlk_text_word(out, n->url.name);
   }
 }
 
