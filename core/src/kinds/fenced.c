@@ -140,16 +140,13 @@ const struct rlk_ask rlk_row_fenced = {"SET",
 /* Raises the number there to the claim's. */
 static int ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_claim *claim = lock->claim;
+  struct rlk_request request = rlk_request_of(lock, lock->claim, &rlk_row_raise, now);
   struct rlk_out out;
-  if (begin(&out, n->line, &script_raise, 2, claim) != 0)
+  if (begin(&out, n->line, &script_raise, 2, lock->claim) != 0)
     return -1;
-  rlk_out_number(&out, claim->number);
-  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_raise,
-                                         .claim = claim,
-                                         .round = lock->round.number,
-                                         .sent_ns = now,
-                                         .of.number = claim->number});
+  rlk_out_number(&out, lock->claim->number);
+  request.of.number = lock->claim->number;
+  rlk_ask_end(&out, request);
   return 0;
 }
 

@@ -138,12 +138,9 @@ static void cap(const struct rlk_node *n, struct rlk_request *vote)
 static struct rlk_request vote_of(const redlock_lock *lock, const struct rlk_node *n, const struct rlk_ask *ask,
                                   int64_t now)
 {
-  struct rlk_request vote = {.ask = ask,
-                             .claim = lock->claim,
-                             .round = lock->round.number,
-                             .sent_ns = now,
-                             .lease_ns = lock->op.asked.lease_ns,
-                             .ttl_ms = lock->op.asked.ttl_ms};
+  struct rlk_request vote = rlk_request_of(lock, lock->claim, ask, now);
+  vote.lease_ns = lock->op.asked.lease_ns;
+  vote.ttl_ms = lock->op.asked.ttl_ms;
   cap(n, &vote);
   return vote;
 }
@@ -251,9 +248,9 @@ int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *k
 
 int rlk_ask_inspect(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  if (rlk_holder_ask_value(n, lock, rlk_probe_of(lock, &rlk_row_value, now)) != 0)
+  if (rlk_holder_ask_value(n, lock, rlk_request_of(lock, lock->op.probe, &rlk_row_value, now)) != 0)
     return -1;
-  return rlk_ask_ttl(n, lock->op.probe->key, rlk_probe_of(lock, &rlk_row_ttl, now));
+  return rlk_ask_ttl(n, lock->op.probe->key, rlk_request_of(lock, lock->op.probe, &rlk_row_ttl, now));
 }
 
 int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
@@ -262,7 +259,7 @@ int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_out out;
   if (rlk_put_del(&out, n->line, probe->key, probe->slots.chosen ? 0 : probe->slots.count) != 0)
     return -1;
-  rlk_ask_end(&out, rlk_probe_of(lock, &rlk_row_remove, now));
+  rlk_ask_end(&out, rlk_request_of(lock, lock->op.probe, &rlk_row_remove, now));
   return 0;
 }
 

@@ -18,10 +18,11 @@ static inline void rlk_ask_end(struct rlk_out *out, struct rlk_request request)
   request.claim->in_flight++;
 }
 
-/* A request for the lock's operation that is about no lease. */
-static inline struct rlk_request rlk_probe_of(const redlock_lock *lock, const struct rlk_ask *ask, int64_t now_ns)
+/* A request about that claim for the lock's operation, and about no lease. */
+static inline struct rlk_request rlk_request_of(const redlock_lock *lock, struct rlk_claim *claim,
+                                                const struct rlk_ask *ask, int64_t now_ns)
 {
-  return (struct rlk_request){.ask = ask, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now_ns};
+  return (struct rlk_request){.ask = ask, .claim = claim, .round = lock->round.number, .sent_ns = now_ns};
 }
 
 static inline void rlk_put_token(struct rlk_out *out, const struct rlk_claim *claim)

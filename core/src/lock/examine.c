@@ -50,7 +50,7 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_out out;
   if ((is_of_programs(key) ? rlk_programs_put(&out, n) : put_script(&out, n, key)) != 0)
     return -1;
-  rlk_ask_end(&out, rlk_probe_of(lock, &row_told, now));
+  rlk_ask_end(&out, rlk_request_of(lock, lock->op.probe, &row_told, now));
   return 0;
 }
 

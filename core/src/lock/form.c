@@ -35,8 +35,6 @@ static int permits_of(const redlock_lock *lock)
 
 static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_request request = {
-      .ask = &rlk_row_form, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
   const struct rlk_key *key = lock->key;
   int permits = permits_of(lock);
   size_t room = key->all_size + RLK_TOKEN_SIZE_MAX + 64 + rlk_slots_room(n->net, key, permits);
@@ -47,7 +45,7 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
   rlk_out_bytes(&out, key->bulk, key->all_size);
   rlk_put_slots(&out, key, permits);
   rlk_put_token(&out, lock->claim);
-  rlk_ask_end(&out, request);
+  rlk_ask_end(&out, rlk_request_of(lock, lock->claim, &rlk_row_form, now));
   return 0;
 }
 

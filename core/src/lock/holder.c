@@ -100,11 +100,9 @@ static int64_t client_of(const char *token)
 
 static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_ask *row, int64_t now)
 {
-  return (struct rlk_request){.ask = row,
-                              .claim = claim_of(lock),
-                              .round = lock->round.number,
-                              .sent_ns = now,
-                              .of.client = client_of(lock->holder->token)};
+  struct rlk_request request = rlk_request_of(lock, claim_of(lock), row, now);
+  request.of.client = client_of(lock->holder->token);
+  return request;
 }
 
 /* Of several resources the one that is held there. */
@@ -140,9 +138,8 @@ void rlk_holder_look(redlock_lock *lock, struct rlk_node *n, int64_t now)
 
 void rlk_holder_ask_behind(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  struct rlk_request request = {
-      .ask = &rlk_row_behind, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
-  if (rlk_holder_ask_value(n, lock, request) == 0) /* without memory the node has shown none */
+  /* without memory the node has shown none */
+  if (rlk_holder_ask_value(n, lock, rlk_request_of(lock, lock->claim, &rlk_row_behind, now)) == 0)
     lock->op.looking |= UINT64_C(1) << n->index;
 }
 

@@ -188,7 +188,7 @@ static int ask_names(struct rlk_node *n, redlock_lock *lock, int64_t now)
   rlk_out_number(&out, KEYS_PER_QUESTION);
   put_text(&out, RLK_STRING(n->net, KEY_PREFIX));
   rlk_out_bytes(&out, list->globs, list->globs_size);
-  rlk_ask_end(&out, rlk_probe_of(lock, &row_names, now));
+  rlk_ask_end(&out, rlk_request_of(lock, lock->op.probe, &row_names, now));
   return 0;
 }
 
@@ -206,7 +206,7 @@ static int ask_rows(struct rlk_node *n, redlock_lock *lock, int64_t now)
     rlk_out_number(&out, list->rows[i]->slot);
     rlk_out_bulk(&out, list->rows[i]->resource, list->rows[i]->size);
   }
-  rlk_ask_end(&out, rlk_probe_of(lock, &row_rows, now));
+  rlk_ask_end(&out, rlk_request_of(lock, lock->op.probe, &row_rows, now));
   return 0;
 }
 

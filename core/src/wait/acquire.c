@@ -34,9 +34,8 @@ static int attempt(redlock_lock *lock, int64_t now)
 /* Only a hint: without memory there is none. */
 static void ask_hint(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_request hint = {.ask = &rlk_row_hint, .claim = lock->claim, .round = lock->round.number, .sent_ns = now};
   if (!lock->kind->tells_end)
-    rlk_ask_ttl(n, lock->key, hint);
+    rlk_ask_ttl(n, lock->key, rlk_request_of(lock, lock->claim, &rlk_row_hint, now));
 }
 
 static void ask_for_hints(redlock_lock *lock, int64_t now)

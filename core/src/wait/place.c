@@ -118,6 +118,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
   int is_of_several = lock->wait->place.is_of_several;
   struct rlk_out out;
+  struct rlk_request request = rlk_request_of(lock, lock->claim, wish->row, now);
   if (begin(&out, n->line, &rlk_script_ask, 10, key, rlk_lock_slots(lock)) != 0)
     return -1;
   put_place(&out, &lock->wait->place, n->index);
@@ -130,11 +131,8 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   put_optional(&out, lock->wait->arrival_us, is_of_several);
   put_optional(&out, wish->open_ns / 1000, is_of_several);
   rlk_out_number(&out, rlk_room_behind(lock, BEHIND_MAX));
-  rlk_ask_end(&out, (struct rlk_request){.ask = wish->row,
-                                         .claim = lock->claim,
-                                         .round = lock->round.number,
-                                         .sent_ns = now,
-                                         .of.part.number = wish->part});
+  request.of.part.number = wish->part;
+  rlk_ask_end(&out, request);
   rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;
 }
@@ -144,15 +142,14 @@ static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int i
   struct rlk_key *key = rlk_key_alone(lock->key, part);
   const struct rlk_queue_keys *keys = key ? keys_of(n->net, key) : NULL;
   struct rlk_out out;
+  struct rlk_request request = rlk_request_of(lock, lock->claim, &rlk_row_queued, now);
   if (!keys || rlk_out_begin(&out, n->line, keys->size + 64) != 0)
     return -1;
   RLK_OUT_TEXT(&out, "*2\r\n$6\r\nEXISTS\r\n");
   rlk_out_bytes(&out, keys->text + keys->queue, keys->promises - keys->queue);
-  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_queued,
-                                         .claim = lock->claim,
-                                         .round = lock->round.number,
-                                         .sent_ns = now,
-                                         .of.part = {part, is_last}});
+  request.of.part.number = part;
+  request.of.part.is_last = is_last;
+  rlk_ask_end(&out, request);
   return 0;
 }
 
