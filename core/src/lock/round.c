@@ -240,6 +240,15 @@ int rlk_round_is_open(const redlock_lock *lock)
   return lock->claim && lock->claim->in_flight > 0;
 }
 
+void rlk_note_outage(redlock_lock *lock, int is_outage, int64_t now)
+{
+  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
+  if (!is_outage)
+    lock->op.outage_until_ns = RLK_NEVER;
+  else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
+    lock->op.outage_until_ns = now + outage_wait_ms * MS;
+}
+
 /* ---- refusals ---- */
 
 enum rlk_why rlk_round_refusal(const redlock_lock *lock, int node)

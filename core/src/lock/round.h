@@ -33,5 +33,7 @@ static inline int rlk_is_outage(int verdict)
 {
   return verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_REFUSED_CONFIG;
 }
+/* An outage has begun or goes on, or is over. */
+void rlk_note_outage(redlock_lock *lock, int is_outage, int64_t now_ns);
 
 #endif

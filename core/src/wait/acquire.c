@@ -95,16 +95,6 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 
-/* Starts the outage_wait_ms clock if fewer than a majority answered, or were eligible to vote. */
-static void note_outage(redlock_lock *lock, int64_t now)
-{
-  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (!rlk_is_outage(lock->attempt.verdict) || waits_for_the_guard(lock))
-    lock->op.outage_until_ns = RLK_NEVER;
-  else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
-    lock->op.outage_until_ns = now + outage_wait_ms * MS;
-}
-
 /* Of a node whose refusal may pass. */
 static const char *refusal_words(const redlock_lock *lock)
 {
@@ -173,7 +163,7 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
 {
   enum rlk_turn turn;
   int again;
-  note_outage(lock, now);
+  rlk_note_outage(lock, rlk_is_outage(lock->attempt.verdict) && !waits_for_the_guard(lock), now);
   again = !(lock->attempt.verdict == REDLOCK_REFUSED_CONFIG && rlk_round_is_final(lock)) &&
           lock->attempt.count < lock->attempt.max && now < lock->op.deadline_ns && now < lock->op.outage_until_ns;
   rlk_claim_give_up(lock->engine, lock->claim, 0, now);
@@ -248,7 +238,6 @@ static void give_up_token(redlock_lock *lock, int64_t now)
 static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int64_t wait_ms = call->arg == -2 ? RLK_INT(&lock->options, WAIT_MS) : call->arg;
-  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (lock->state == REDLOCK_STATE_LOST)
     rlk_others_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
   lock->op.asked = call->terms;
@@ -267,8 +256,8 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
     lock->attempt.max = 1 + RLK_INT(&lock->options, RETRY_COUNT);
   if (wait_ms > 0)
     lock->op.deadline_ns = now + wait_ms * MS;
-  if (lock->attempt.max > 1 && outage_wait_ms >= 0)
-    lock->op.outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
+  if (lock->attempt.max > 1)
+    rlk_note_outage(lock, 1, now); /* until a majority has answered */
   lock->attempt.verdict = REDLOCK_TIMED_OUT;
   rlk_number_set(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
   give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
@@ -328,7 +317,7 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
 /* The winner came back to its lock too late to use it: that attempt has failed (rule A.2, min_validity). */
 void rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
-  int64_t attempts = lock->attempt.count, attempts_max = lock->attempt.max, deadline_ns = lock->op.deadline_ns;
+  int64_t deadline_ns = lock->op.deadline_ns;
   int started = lock->op.is_started;
   rlk_lock_end_renewal(lock);
   rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
@@ -338,8 +327,6 @@ void rlk_acquire_retry(redlock_lock *lock, int64_t now)
   lock->hold.depth = 0;
   rlk_flight_begin(lock, &rlk_acquire);
   lock->op.is_started = started;
-  lock->attempt.count = attempts;
-  lock->attempt.max = attempts_max;
   lock->op.deadline_ns = deadline_ns;
   lock->attempt.verdict = REDLOCK_NO_QUORUM;
   rlk_operation_end(lock, attempt_failed(lock, now));

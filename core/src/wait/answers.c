@@ -120,9 +120,7 @@ static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out
     return;
   if (!is_answer)
     rlk_room_refused(lock, n, out->fault, out->now_ns);
-  take_turn(lock,
-            rlk_several_placed(lock, part, n->index, is_answer ? reply->integers[0] : 0, until_ns == 0, until_ns,
-                               out->now_ns),
+  take_turn(lock, rlk_several_placed(lock, part, n->index, is_answer ? reply->integers[0] : 0, until_ns, out->now_ns),
             out->now_ns);
 }
 
@@ -140,7 +138,7 @@ static void spare_place_arrived(struct rlk_node *n, struct rlk_outcome *out)
   if (out->fault == RLK_FAULT_PERMISSION || out->fault == RLK_FAULT_UNKNOWN)
     rlk_room_denied(n, out->now_ns);
   else if (out->fault == RLK_FAULT_NONE && lock && rlk_in_flight(lock) && rlk_has_place(lock))
-    rlk_place_is_first(lock, n->index, out->reply->integers[0] == 0);
+    rlk_place_mark(&lock->wait->place.first, n->index, out->reply->integers[0] == 0);
 }
 
 /* A rank and a PTTL: sums of them with times do not overflow. */

@@ -61,11 +61,11 @@ static int may_be_home(const redlock_lock *lock, const struct rlk_node *n, int64
   return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n);
 }
 
-int rlk_home_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now)
+int rlk_home_has_majority(const redlock_lock *lock, int64_t now)
 {
   int able = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    able += is_able(lock, &lock->engine->net.nodes[i], late_ns, now);
+    able += is_able(lock, &lock->engine->net.nodes[i], RLK_LATE_NS, now);
   return able >= lock->engine->quorum;
 }
 

@@ -13,6 +13,6 @@ int rlk_home_node(const redlock_lock *lock, struct rlk_key *key, int64_t late_ns
 int rlk_home_second(const redlock_lock *lock, const struct rlk_key *key, int home, int64_t now_ns);
 /* Whether the node precedes home in the order of the resource. */
 int rlk_home_is_above(const redlock_lock *lock, int node, int home);
-int rlk_home_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now_ns); /* ... of such nodes */
+int rlk_home_has_majority(const redlock_lock *lock, int64_t now_ns); /* ... of such nodes */
 
 #endif

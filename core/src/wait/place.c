@@ -8,6 +8,7 @@
 #include "../lock/backoff.h"
 #include "../lock/holder.h"
 #include "../lock/kind.h"
+#include "../lock/round.h"
 #include "../node/listener.h"
 #include "room.h"
 
@@ -117,8 +118,8 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
   int64_t spare_us = wish->row == &rlk_row_spare_place ? RLK_ASK_NS / 1000 : 0; /* it is asked for less often */
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
   int is_of_several = lock->wait->place.is_of_several;
-  struct rlk_out out;
   struct rlk_request request = rlk_request_of(lock, lock->claim, wish->row, now);
+  struct rlk_out out;
   if (begin(&out, n->line, &rlk_script_ask, 10, key, rlk_lock_slots(lock)) != 0)
     return -1;
   put_place(&out, &lock->wait->place, n->index);
@@ -141,8 +142,8 @@ static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int i
 {
   struct rlk_key *key = rlk_key_alone(lock->key, part);
   const struct rlk_queue_keys *keys = key ? keys_of(n->net, key) : NULL;
-  struct rlk_out out;
   struct rlk_request request = rlk_request_of(lock, lock->claim, &rlk_row_queued, now);
+  struct rlk_out out;
   if (!keys || rlk_out_begin(&out, n->line, keys->size + 64) != 0)
     return -1;
   RLK_OUT_TEXT(&out, "*2\r\n$6\r\nEXISTS\r\n");
@@ -305,28 +306,26 @@ void rlk_place_take(redlock_lock *lock)
                                           .is_of_several = lock->key->count > 1});
 }
 
-static void mark(uint64_t *nodes, int node, int is_one)
+void rlk_place_mark(uint64_t *nodes, int node, int is_one)
 {
   *nodes = (*nodes & ~(UINT64_C(1) << node)) | (uint64_t)is_one << node;
-}
-
-void rlk_place_listens(redlock_lock *lock, int node, int listens)
-{
-  mark(&lock->wait->place.listens, node, listens);
-}
-
-void rlk_place_is_first(redlock_lock *lock, int node, int is_first)
-{
-  mark(&lock->wait->place.first, node, is_first);
 }
 
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
   lock->wait->place.at |= UINT64_C(1) << node;
-  rlk_place_listens(lock, node, rlk_listener_is_ready(n) != 0);
+  rlk_place_mark(&lock->wait->place.listens, node, rlk_listener_is_ready(n));
   rlk_listener_want(n, now);
   return rlk_ask_place(n, lock, wish, now);
+}
+
+enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns)
+{
+  lock->op.phase = RLK_SLEEPING;
+  lock->attempt.wake_ns = at_ns;
+  rlk_round_set_timer(lock, at_ns);
+  return RLK_TURN_WAIT;
 }
 
 redlock_lock *rlk_place_named(struct rlk_engine *e, const char *text, uint64_t *number)

@@ -62,11 +62,11 @@ void rlk_place_hide(redlock_lock *lock);
 /* The lock whose place has that name; NULL: it is of another client, or was given back. number: that in the name, or 0.
  */
 redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint64_t *number);
-/* Notes whether the name of its place on that node says that it listens. */
-void rlk_place_listens(redlock_lock *lock, int node, int listens);
-/* Notes whether nobody is before it on that node. */
-void rlk_place_is_first(redlock_lock *lock, int node, int is_first);
+/* Notes in a set of nodes whether that one belongs to it. */
+void rlk_place_mark(uint64_t *nodes, int node, int is_one);
 /* Asks for it there: 0, or -1 when memory is out. */
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now_ns);
+/* Until then nothing is asked, unless the lock is woken. */
+enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns);
 
 #endif

@@ -27,11 +27,7 @@
 /* The leader's findings hold for the waiters behind it: an outage begins for them, too, or is over. */
 static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
-  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (!rlk_is_outage(verdict))
-    lock->op.outage_until_ns = RLK_NEVER;
-  else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
-    lock->op.outage_until_ns = now + outage_wait_ms * MS;
+  rlk_note_outage(lock, rlk_is_outage(verdict), now);
   if (verdict != REDLOCK_TIMED_OUT)
     lock->attempt.verdict = verdict;
   rlk_round_set_timer(lock, RLK_NEVER);
@@ -107,10 +103,7 @@ void rlk_queue_init(struct rlk_engine *e)
 
 struct rlk_wait *rlk_wait_new(void)
 {
-  struct rlk_wait *wait = malloc(sizeof *wait);
-  if (wait)
-    *wait = (struct rlk_wait){0};
-  return wait;
+  return calloc(1, sizeof(struct rlk_wait));
 }
 
 void rlk_wait_forget_parts(struct rlk_wait *wait)
@@ -133,7 +126,7 @@ void rlk_wait_free(struct rlk_wait *wait)
 static int home_of(const redlock_lock *lock, int64_t now)
 {
   int home = -1;
-  for (int i = 0; home < 0 && i < lock->key->count && rlk_home_has_majority(lock, RLK_LATE_NS, now); i++) {
+  for (int i = 0; home < 0 && i < lock->key->count && rlk_home_has_majority(lock, now); i++) {
     struct rlk_key *key = rlk_key_alone(lock->key, i);
     home = key ? rlk_room_home(lock, key, now) : -1;
   }
@@ -173,14 +166,6 @@ static void choose_second(redlock_lock *lock, int home, int64_t now)
   lock->wait->second = second;
 }
 
-static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
-{
-  lock->op.phase = RLK_SLEEPING;
-  lock->attempt.wake_ns = at_ns;
-  rlk_round_set_timer(lock, at_ns);
-  return RLK_TURN_WAIT;
-}
-
 /* It is the turn of this client, which will hear of the release by itself: the nodes need not know who is next. That
  * is one lock: those on other terms have places, lest one that the nodes refuse hold them up. */
 static int is_behind_ours(const redlock_lock *lock, int64_t now)
@@ -195,7 +180,7 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
 {
   int home = home_of(lock, now);
   if (home >= 0 && is_behind_ours(lock, now))
-    return sleep_until(lock, lock->wait->room->ours_until_ns);
+    return rlk_sleep_until(lock, lock->wait->room->ours_until_ns);
   if (home >= 0 && !lock->claim)
     lock->claim = rlk_claim_new(lock); /* carries the answer; its token is never sent */
   if (home < 0 || !lock->claim)
@@ -266,10 +251,10 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
   if (rank == 0 && rlk_round_is_overdue(lock, now))
     return RLK_TURN_ATTEMPT;
   if (is_first && until_ns == 0)
-    return sleep_until(lock, lock->wait->pause_until_ns);
+    return rlk_sleep_until(lock, lock->wait->pause_until_ns);
   if (is_cleared && until_ns == 0)
-    return sleep_until(lock, now + RLK_ASK_MIN_NS);
-  return sleep_until(lock, next_question_ns(lock, until_ns, now));
+    return rlk_sleep_until(lock, now + RLK_ASK_MIN_NS);
+  return rlk_sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
@@ -375,7 +360,7 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
     return rlk_several_wait(lock, now);
   if (!lock->wait->room)
     return RLK_TURN_NONE;
-  return rlk_has_place(lock) ? sleep_until(lock, lock->wait->pause_until_ns) : ask_for_place(lock, now);
+  return rlk_has_place(lock) ? rlk_sleep_until(lock, lock->wait->pause_until_ns) : ask_for_place(lock, now);
 }
 
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
@@ -429,7 +414,7 @@ void rlk_queue_leave(redlock_lock *lock)
 static void ask_soon(redlock_lock *lock, int64_t now)
 {
   if (lock->op.phase == RLK_SLEEPING && now + RLK_ASK_MIN_NS < lock->attempt.wake_ns)
-    sleep_until(lock, now + RLK_ASK_MIN_NS);
+    rlk_sleep_until(lock, now + RLK_ASK_MIN_NS);
 }
 
 /* A hint: its key may have been released, there or elsewhere. */
@@ -449,7 +434,7 @@ static void ask_later(redlock_lock *lock, int64_t now)
 {
   lock->wait->told_ns = rlk_smaller(lock->wait->told_ns, now + RLK_WOKEN_NS + SPREAD_NS);
   if (lock->op.phase == RLK_SLEEPING && lock->wait->told_ns < lock->attempt.wake_ns)
-    sleep_until(lock, lock->wait->told_ns);
+    rlk_sleep_until(lock, lock->wait->told_ns);
 }
 
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)

@@ -94,7 +94,7 @@ static void leave(redlock_lock *lock, int part)
   struct rlk_part_wait *at = &lock->wait->parts[part];
   struct rlk_node *n = at->home >= 0 ? &lock->engine->net.nodes[at->home] : NULL;
   if (n && n->state == RLK_NODE_READY) {
-    rlk_place_listens(lock, at->home, at->listens);
+    rlk_place_mark(&lock->wait->place.listens, at->home, at->listens);
     rlk_ask_leave(n, lock, part);
   }
   at->home = -1;
@@ -148,10 +148,7 @@ static enum rlk_turn sleep(redlock_lock *lock, int64_t due_ns, int64_t now)
     due_ns = lock->wait->keeps_until_ns;
   if (is_its_turn(lock, now) && lock->wait->pause_until_ns > now && lock->wait->pause_until_ns < due_ns)
     due_ns = lock->wait->pause_until_ns;
-  lock->op.phase = RLK_SLEEPING;
-  lock->attempt.wake_ns = due_ns;
-  rlk_round_set_timer(lock, due_ns);
-  return RLK_TURN_WAIT;
+  return rlk_sleep_until(lock, due_ns);
 }
 
 enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now)
@@ -195,15 +192,14 @@ enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now)
   return rlk_several_step(lock, now);
 }
 
-enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int is_free, int64_t until_ns,
-                                 int64_t now)
+enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns, int64_t now)
 {
   struct rlk_part_wait *at = lock->wait->parts ? &lock->wait->parts[part] : NULL;
   if (!at || !rlk_has_place(lock) || at->home != node)
     return RLK_TURN_NONE;
   rlk_rank_note(&at->rank, rank, now);
-  at->is_free = is_free;
-  if (rank || !is_free) { /* a home node that answers is no outage */
+  at->is_free = until_ns == 0;
+  if (rank || until_ns) { /* a home node that answers is no outage */
     lock->op.outage_until_ns = RLK_NEVER;
     lock->attempt.verdict = REDLOCK_BUSY;
   }

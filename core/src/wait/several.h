@@ -8,8 +8,9 @@
 enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now_ns);
 /* Its timer. */
 enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now_ns);
-/* The answer to a place, which an error makes one of a free resource without a queue. */
-enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int is_free, int64_t until_ns,
+/* The answer to a place: rank and end of the key, 0 if there is none; an error is taken for a free resource without a
+ * queue. */
+enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns,
                                  int64_t now_ns);
 /* A resource whose home the node is may have been released, or an asker has found it free. */
 enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now_ns);
