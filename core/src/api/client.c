@@ -56,25 +56,19 @@ int rlk_client_check(const redlock_client *c, struct rlk_text *why)
                     redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
     return REDLOCK_INVALID;
   }
-  if (RLK_STRING(&c->engine.net, USER_FILE)[0] && !RLK_STRING(&c->engine.net, PASSWORD_FILE)[0]) {
-    rlk_text_add(why, RLK_NAMED("user_file") " is set without " RLK_NAMED("password_file"));
-    return REDLOCK_INVALID;
-  }
+  if (RLK_STRING(&c->engine.net, USER_FILE)[0] && !RLK_STRING(&c->engine.net, PASSWORD_FILE)[0])
+    return rlk_refuse(why, RLK_NAMED("user_file") " is set without " RLK_NAMED("password_file"));
   for (int i = 0; i < 2; i++)
-    if (c->wrong_environment[i][0]) {
-      rlk_text_add(why, c->wrong_environment[i]);
-      return REDLOCK_INVALID;
-    }
+    if (c->wrong_environment[i][0])
+      return rlk_refuse(why, c->wrong_environment[i]);
   return rlk_client_check_max_ttl(c, why);
 }
 
 static int check_open(redlock_client *c, struct rlk_text *why)
 {
   struct rlk_terms terms;
-  if (c->engine.net.state != RLK_NET_NEW) {
-    rlk_text_add(why, "the client is already open");
-    return REDLOCK_INVALID;
-  }
+  if (c->engine.net.state != RLK_NET_NEW)
+    return rlk_refuse(why, "the client is already open");
   if (rlk_client_check(c, why) != REDLOCK_OK)
     return REDLOCK_INVALID;
   return rlk_terms_for(&c->engine.net.options, 0, &terms, why);

@@ -84,10 +84,8 @@ static int add_node(redlock_client *c, const char *list, const char *text, size_
   if (status != REDLOCK_OK)
     return status;
   status = check_twice(c, &url, why);
-  if (status == REDLOCK_OK && c->max_ttl_ms[RLK_BY_NODES]) {
-    rlk_text_add(why, "nodes: max_ttl belongs at the end of the list, after the last URL");
-    status = REDLOCK_INVALID;
-  }
+  if (status == REDLOCK_OK && c->max_ttl_ms[RLK_BY_NODES])
+    status = rlk_refuse(why, "nodes: max_ttl belongs at the end of the list, after the last URL");
   if (status == REDLOCK_OK && c->engine.net.node_count == RLK_NODES_MAX) {
     rlk_text_format(why, "nodes: more than %d; allowed: 1 to %d", RLK_NODES_MAX, RLK_NODES_MAX);
     status = REDLOCK_INVALID;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "../../include/redlock.h"
+#include "../rules/options.h"
 #include "line.h"
 #include "openssl.h"
 
@@ -232,10 +233,9 @@ static int show(struct rlk_tls *t, struct rlk_text *why)
   int status;
   if (!is_set(s->cert_file) && !is_set(s->key_file))
     return REDLOCK_OK;
-  if (!is_set(s->cert_file) || !is_set(s->key_file)) {
-    rlk_text_add(why, RLK_NAMED("tls_cert_file") " and " RLK_NAMED("tls_key_file") " are set together or not at all");
-    return REDLOCK_INVALID;
-  }
+  if (!is_set(s->cert_file) || !is_set(s->key_file))
+    return rlk_refuse(why,
+                      RLK_NAMED("tls_cert_file") " and " RLK_NAMED("tls_key_file") " are set together or not at all");
   status = check_file("tls_cert_file", s->cert_file, why);
   if (status == REDLOCK_OK)
     status = check_file("tls_key_file", s->key_file, why);

@@ -167,6 +167,12 @@ static int parse_float(const char *value, const struct row *row, double *out)
   return 1;
 }
 
+int rlk_refuse(struct rlk_text *why, const char *words)
+{
+  rlk_text_add(why, words);
+  return REDLOCK_INVALID;
+}
+
 int rlk_option_refuse(int option, const char *name, const char *value, struct rlk_text *why)
 {
   rlk_text_format(why, RLK_NAMED("%s") " is \"", name);

@@ -139,6 +139,8 @@ size_t rlk_option_size_max(int option); /* of a text, in bytes */
 int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value, struct rlk_text *why);
 /* Says in why that name, of an option or of its environment variable, has a value that is not allowed: INVALID. */
 int rlk_option_refuse(int option, const char *name, const char *value, struct rlk_text *why);
+/* Any other reason, in these words: INVALID. */
+int rlk_refuse(struct rlk_text *why, const char *words);
 void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk_text *out);
 
 /* "no option x; did you mean y?" */

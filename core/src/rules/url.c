@@ -15,12 +15,6 @@ struct part {
 
 enum { NOT_GIVEN = -1 };
 
-static int refuse(struct rlk_text *why, const char *reason)
-{
-  rlk_text_add(why, reason);
-  return REDLOCK_INVALID;
-}
-
 static int hex(char c)
 {
   if (c >= '0' && c <= '9')
@@ -101,7 +95,7 @@ static int take(char **out, struct part p, const char *what, struct rlk_text *wh
 {
   int bad;
   *out = decode(p, &bad);
-  return *out ? REDLOCK_OK : bad ? refuse(why, what) : REDLOCK_NO_MEMORY;
+  return *out ? REDLOCK_OK : bad ? rlk_refuse(why, what) : REDLOCK_NO_MEMORY;
 }
 
 static int parse_credentials(struct rlk_url *url, struct part *rest, struct rlk_text *why)
@@ -113,7 +107,7 @@ static int parse_credentials(struct rlk_url *url, struct part *rest, struct rlk_
   if (status == REDLOCK_OK && password.size)
     status = take(&url->password, password, "the password has a broken % escape", why);
   if (status == REDLOCK_OK && url->user && !url->password)
-    return refuse(why, "a user needs a password");
+    return rlk_refuse(why, "a user needs a password");
   return status;
 }
 
@@ -121,9 +115,9 @@ static int parse_database(struct rlk_url *url, struct part p, struct rlk_text *w
 {
   long n;
   if (url->database != NOT_GIVEN)
-    return refuse(why, "the database is given twice");
+    return rlk_refuse(why, "the database is given twice");
   if (!number(p, 1000000, &n))
-    return refuse(why, "the database is not a number from 0 to 1000000");
+    return rlk_refuse(why, "the database is not a number from 0 to 1000000");
   url->database = (int)n;
   return REDLOCK_OK;
 }
@@ -160,17 +154,17 @@ static int parse_parameter(struct rlk_url *url, struct part p, struct rlk_text *
   if (found && is(name, "db"))
     return parse_database(url, p, why);
   if (found && is(name, "max_ttl") && url->max_ttl_ms)
-    return refuse(why, "max_ttl is given twice");
+    return rlk_refuse(why, "max_ttl is given twice");
   if (found && is(name, "max_ttl")) {
     url->max_ttl_ms = duration_ms(p);
-    return url->max_ttl_ms ? REDLOCK_OK : refuse(why, "max_ttl is not a duration from 20ms to 24h, such as 5m");
+    return url->max_ttl_ms ? REDLOCK_OK : rlk_refuse(why, "max_ttl is not a duration from 20ms to 24h, such as 5m");
   }
   snprintf(word, sizeof word, "%.*s", (int)(name.size < 63 ? name.size : 63), name.size ? name.at : "");
   if (rlk_option_find(word, 0) >= 0) {
     rlk_text_format(why, "%s is an option of the client: a URL takes no option but max_ttl", word);
     return REDLOCK_INVALID;
   }
-  return refuse(why, "the only parameters are db and max_ttl");
+  return rlk_refuse(why, "the only parameters are db and max_ttl");
 }
 
 static int parse_query(struct rlk_url *url, struct part query, struct rlk_text *why)
@@ -185,7 +179,7 @@ static int parse_port(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   long n;
   if (!number(p, 65535, &n) || n == 0)
-    return refuse(why, "the port is not a number from 1 to 65535");
+    return rlk_refuse(why, "the port is not a number from 1 to 65535");
   url->port = (uint16_t)n;
   return REDLOCK_OK;
 }
@@ -199,14 +193,14 @@ static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
     p = skip(p, 1);
     host = split(&p, ']', &found);
     if (!found || host.size == 0 || (p.size && p.at[0] != ':'))
-      return refuse(why, "the address in brackets is not complete");
+      return rlk_refuse(why, "the address in brackets is not complete");
     found = p.size > 0;
     p = skip(p, (size_t)found);
   } else {
     host = split(&p, ':', &found);
   }
   if (host.size == 0)
-    return refuse(why, "the host is missing");
+    return rlk_refuse(why, "the host is missing");
   url->port = 6379;
   if (found) {
     int status = parse_port(url, p, why);
@@ -238,10 +232,10 @@ static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *wh
   if (status != REDLOCK_OK)
     return status;
   if (path.size == 0 || path.at[0] != '/')
-    return refuse(why, "the path of a unix socket starts with /");
+    return rlk_refuse(why, "the path of a unix socket starts with /");
   status = take(&url->host, path, "the path has a broken % escape", why);
   if (status == REDLOCK_OK && strlen(url->host) > 107)
-    return refuse(why, "the path of a unix socket has more than 107 bytes");
+    return rlk_refuse(why, "the path of a unix socket has more than 107 bytes");
   return status == REDLOCK_OK && has_query ? parse_query(url, rest, why) : status;
 }
 
@@ -271,7 +265,7 @@ static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
   int status;
   for (size_t i = 0; i < p.size; i++)
     if ((unsigned char)p.at[i] <= 0x20 || p.at[i] == 0x7f)
-      return refuse(why, "a URL has a space or a control character");
+      return rlk_refuse(why, "a URL has a space or a control character");
   url->is_unix = starts(p, "unix://");
   url->is_tls = starts(p, "rediss://");
   if (url->is_unix)
@@ -279,7 +273,7 @@ static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
   else if (url->is_tls || starts(p, "redis://"))
     status = parse_network(url, skip(p, url->is_tls ? 9 : 8), why);
   else
-    status = refuse(why, "a URL must start with redis://, rediss:// or unix://");
+    status = rlk_refuse(why, "a URL must start with redis://, rediss:// or unix://");
   if (url->database == NOT_GIVEN)
     url->database = 0;
   return status == REDLOCK_OK ? make_name(url) : status;
