@@ -37,6 +37,16 @@ static inline int64_t rlk_leave_text(redlock_client *c, const struct rlk_text *t
   return (int64_t)text->length;
 }
 
+/* A function that only reads; `nothing` is returned for NULL. */
+#define RLK_GETTER(type, name, nothing, value)                                                                             \
+  type name(redlock_lock *lock)                                                                                        \
+  {                                                                                                                    \
+    redlock_client *c = rlk_enter_lock(lock);                                                                          \
+    type result = c ? (value) : (nothing);                                                                             \
+    rlk_leave(c, REDLOCK_OK);                                                                                          \
+    return result;                                                                                                     \
+  }
+
 /* By enum redlock_operation; NULL: there is no such operation. */
 const struct rlk_verb *rlk_verb_of(int operation);
 

@@ -3,16 +3,6 @@
 #include "../lock/lease.h"
 #include "api.h"
 
-/* `nothing` is returned for NULL. */
-#define GETTER(type, name, nothing, value)                                                                             \
-  type name(redlock_lock *lock)                                                                                        \
-  {                                                                                                                    \
-    redlock_client *c = rlk_enter_lock(lock);                                                                          \
-    type result = c ? (value) : (nothing);                                                                             \
-    rlk_leave(c, REDLOCK_OK);                                                                                          \
-    return result;                                                                                                     \
-  }
-
 /* Of a lease that has run out that is noticed first. */
 static redlock_lock *now(redlock_lock *lock)
 {
@@ -34,12 +24,12 @@ static int slot(const redlock_lock *lock)
   return lock->claim->slots.count ? lock->hold.slot - 1 : is_only_one ? 0 : -1;
 }
 
-GETTER(int, redlock_lock_state, REDLOCK_STATE_INVALID, now(lock)->state)
-GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->hold.loss)
-GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
-GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
-GETTER(int64_t, redlock_lock_fence, 0, lock->hold.number)
-GETTER(int, redlock_lock_slot, -1, slot(lock))
+RLK_GETTER(int, redlock_lock_state, REDLOCK_STATE_INVALID, now(lock)->state)
+RLK_GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->hold.loss)
+RLK_GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
+RLK_GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
+RLK_GETTER(int64_t, redlock_lock_fence, 0, lock->hold.number)
+RLK_GETTER(int, redlock_lock_slot, -1, slot(lock))
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {

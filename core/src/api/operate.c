@@ -254,8 +254,4 @@ int redlock_lock_cancel(redlock_lock *lock)
   return REDLOCK_OK;
 }
 
-int redlock_lock_status(redlock_lock *lock)
-{
-  redlock_client *c = rlk_enter_lock(lock);
-  return c ? rlk_leave(c, last_look(lock, rlk_client_now(c))) : REDLOCK_INVALID;
-}
+RLK_GETTER(int, redlock_lock_status, REDLOCK_INVALID, last_look(lock, rlk_client_now(c)))

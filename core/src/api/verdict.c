@@ -35,11 +35,7 @@ int64_t rlk_verdict_readers(const redlock_lock *lock)
   return rlk_valid_until(readers, lock->engine->net.node_count, lock->engine->quorum);
 }
 
-int redlock_lock_verdict(redlock_lock *lock)
-{
-  redlock_client *c = rlk_enter_lock(lock);
-  return c ? rlk_leave(c, verdict(lock)) : REDLOCK_VERDICT_UNKNOWN;
-}
+RLK_GETTER(int, redlock_lock_verdict, REDLOCK_VERDICT_UNKNOWN, verdict(lock))
 
 int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size)
 {
@@ -69,10 +65,4 @@ static int64_t holder_ttl_ms(const redlock_lock *lock, int64_t now)
   return rlk_holder_left_ms(lock, ends_ns, now);
 }
 
-int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock)
-{
-  redlock_client *c = rlk_enter_lock(lock);
-  int64_t left_ms = c ? holder_ttl_ms(lock, rlk_client_now(c)) : -REDLOCK_INVALID;
-  rlk_leave(c, REDLOCK_OK);
-  return left_ms;
-}
+RLK_GETTER(int64_t, redlock_lock_holder_ttl_ms, -REDLOCK_INVALID, holder_ttl_ms(lock, rlk_client_now(c)))
