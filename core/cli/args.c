@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <popt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,10 +2,8 @@
  * changes the number in the markers. */
 #include "cli.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static bool only_new, is_agreed, replaces;

@@ -1,7 +1,6 @@
 /* extend.c - redlock extend RESOURCE TOKEN, and redlock expire RESOURCE TOKEN */
 #include "cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* session.c - one client with one lock, driven by one loop that also handles signals. */
 #include "cli.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

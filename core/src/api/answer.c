@@ -2,9 +2,7 @@
 #include "answer.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "../lock/operation.h"
 #include "../lock/round.h"
 #include "../vote/guard.h"
 #include "api.h"

@@ -1,13 +1,11 @@
 /* An operator says that no lock is live, or changes the number in the markers. It works in clients of its own: the
  * caller's sees the new markers as those of any other program. */
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../client/life.h"
 #include "../client/stepped.h"
-#include "../vote/guard.h"
 #include "api.h"
 #include "config.h"
 #include "../vote/eligible.h"

@@ -5,7 +5,6 @@
 
 #include "../kinds/kinds.h"
 #include "../lock/holder.h"
-#include "../lock/operation.h"
 #include "../lock/release.h"
 #include "api.h"
 

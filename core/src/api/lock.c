@@ -4,7 +4,6 @@
 
 #include "../base/list.h"
 #include "../kinds/kinds.h"
-#include "../lock/cleanup.h"
 #include "../lock/holder.h"
 #include "../lock/kind.h"
 #include "../lock/lease.h"

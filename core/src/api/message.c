@@ -4,7 +4,6 @@
 
 #include "../lock/kind.h"
 #include "../lock/lease.h"
-#include "../lock/operation.h"
 #include "../vote/eligible.h"
 #include "answer.h"
 #include "api.h"

@@ -1,6 +1,5 @@
 /* Who holds a resource, by the replies of all nodes to the last inspect. */
 #include "../lock/holder.h"
-#include "../lock/operation.h"
 #include "api.h"
 #include "held_by.h"
 

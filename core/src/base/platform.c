@@ -1,7 +1,6 @@
 #include "platform.h"
 #include "system.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

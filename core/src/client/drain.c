@@ -7,7 +7,6 @@
 #include "../wait/others.h"
 #include "drain.h"
 #include "driver.h"
-#include "life.h"
 #include "step.h"
 
 #define SLICE 512 /* locks that are given up at a time: then replies are read */

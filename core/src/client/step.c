@@ -4,7 +4,6 @@
 #include "../base/fork.h"
 #include "../lock/cleanup.h"
 #include "../lock/dispatch.h"
-#include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/renewal.h"
 #include "../lock/round.h"

@@ -1,12 +1,10 @@
 /* Permits: at most K hold a resource (rule G.4). There are K slots, each with a key that is taken as a plain lock is;
  * slot 0 has the key of the resource. The home node picks a free one, and the others are asked for that. */
-#include <string.h>
 
 #include "../base/mutant.h"
 #include "../lock/asking.h"
 #include "../lock/dispatch.h"
 #include "../lock/holder.h"
-#include "../lock/lease.h"
 #include "../lock/round.h"
 #include "../lock/vote.h"
 #include "../wait/home.h"

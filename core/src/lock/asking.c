@@ -1,6 +1,5 @@
 #include "asking.h"
 
-#include "../base/mutant.h"
 #include "claim.h"
 #include "holder.h"
 #include "kind.h"

@@ -2,8 +2,6 @@
 
 #include "../base/mutant.h"
 #include "../vote/clocks.h"
-#include "asking.h"
-#include "cleanup.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"

@@ -1,19 +1,13 @@
 #include "dispatch.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "../base/mutant.h"
 #include "../node/meaning.h"
 #include "asking.h"
-#include "cleanup.h"
 #include "holder.h"
 #include "kind.h"
-#include "lease.h"
 #include "news.h"
 #include "operation.h"
-#include "release.h"
-#include "round.h"
 #include "vote.h"
 
 #define MS RLK_NS_PER_MS

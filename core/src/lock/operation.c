@@ -2,10 +2,8 @@
  * acquisition is several rounds with pauses between them. There are three triggers: a reply, a timer, a connection
  * that came up or failed. Each step returns a status, and anything but REDLOCK_PENDING ends the operation here. */
 #include "../base/list.h"
-#include "../base/mutant.h"
 #include "cleanup.h"
 #include "depth.h"
-#include "holder.h"
 #include "kind.h"
 #include "lease.h"
 #include "operation.h"

@@ -1,10 +1,7 @@
 #include <stdlib.h>
 
 #include "../base/mutant.h"
-#include "../vote/guard.h"
 #include "../node/silence.h"
-#include "asking.h"
-#include "lease.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS

@@ -5,7 +5,6 @@
 
 #include "../base/mutant.h"
 #include "../node/meaning.h"
-#include "asking.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"

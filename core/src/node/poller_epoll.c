@@ -4,7 +4,6 @@
 #ifdef RLK_LINUX
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>

@@ -2,7 +2,6 @@
 #ifndef RLK_REQUEST_H
 #define RLK_REQUEST_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "ask.h"

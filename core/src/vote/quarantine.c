@@ -4,7 +4,6 @@
 
 #include "../base/mutant.h"
 #include "../rules/quorum.h"
-#include "../node/state.h"
 
 #define MS RLK_NS_PER_MS
 

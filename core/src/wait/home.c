@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../base/hash.h"
-#include "../vote/guard.h"
 
 #define SLOW_FACTOR 4 /* a home node is several times slower than a majority, and by more than this */
 #define SLOW_MIN_NS (20 * RLK_NS_PER_MS) /* a busy machine makes single answers of a quick node late, too */

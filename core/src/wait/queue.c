@@ -5,10 +5,8 @@
 
 #include "../base/macros.h"
 #include "../base/mutant.h"
-#include "../lock/asking.h"
 #include "../lock/kind.h"
 #include "../lock/round.h"
-#include "../node/listener.h"
 #include "home.h"
 #include "place.h"
 #include "room.h"

@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#include "../base/mutant.h"
-#include "../lock/asking.h"
 #include "../lock/backoff.h"
 #include "../lock/round.h"
 #include "room.h"
