@@ -70,7 +70,7 @@ static struct addresses look_up(const char *name)
 static char *run_id_of(struct session *session, const char *url, const char *name)
 {
   struct session other = {.args = session->args, .client = must(redlock_client_new()), .signal_fd = session->signal_fd};
-  char *server_name = client_option(session->client, "tls_server_name"), *run_id = must(strdup(""));
+  char *server_name = client_option(session->client, "tls_server_name"), *run_id = NULL;
   (void)options_set(other.client, session->args);
   if (redlock_client_set(other.client, "nodes", url) == REDLOCK_OK &&
       redlock_client_set(other.client, "guard", "off") == REDLOCK_OK &&
@@ -81,15 +81,13 @@ static char *run_id_of(struct session *session, const char *url, const char *nam
     (void)session_operate(&other, lock, REDLOCK_INSPECT, LIMIT_MS);
     session->caught = other.caught;
     json_t *seen = client_description(other.client);
-    free(run_id);
-    run_id =
-        must(strdup(json_string_value(json_object_get(json_array_get(json_object_get(seen, "nodes"), 0), "run_id"))));
+    run_id = format("%s", text_in(json_array_get(json_object_get(seen, "nodes"), 0), "run_id"));
     json_decref(seen);
     redlock_lock_free(lock);
   }
   redlock_client_free(other.client);
   free(server_name);
-  return run_id;
+  return run_id != NULL ? run_id : format("%s", "");
 }
 
 /* How many servers answer at the addresses. */

@@ -282,11 +282,9 @@ bool is_answer(int status);                   /* of an inspect: the nodes were a
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
 int nodes_with_key(redlock_client *client, redlock_lock *lock, const char *token); /* this one, or with any if NULL */
-json_t *holder_client(redlock_lock *lock);       /* as redlock_lock_held_by; NULL if not known */
-void holder_ask(struct session *session);        /* names the holder for that, and for the message of a busy lock */
-char *holder_client_words(const json_t *client); /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */
-char *reader_words(const json_t *client);        /* "3 readers, with the longest lease " and the words above; free it */
-bool has_holder(int verdict);                    /* one, or readers */
+json_t *holder_client(redlock_lock *lock); /* as redlock_lock_held_by; NULL if not known */
+void holder_ask(struct session *session);  /* names the holder for that, and for the message of a busy lock */
+bool has_holder(int verdict);              /* one, or readers */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 

@@ -65,7 +65,8 @@ json_t *holder_client(redlock_lock *lock)
   return client;
 }
 
-char *holder_client_words(const json_t *client)
+/* "worker-7 (pid 812 on web-3) for 4.2 s" */
+static char *holder_client_words(const json_t *client)
 {
   char *held = duration_words(number_in(client, "held_ms")), *words = append(client_words(client), " for %s", held);
   free(held);
@@ -77,7 +78,8 @@ void holder_ask(struct session *session)
   (void)redlock_lock_who(session->lock, HOLDER_LIMIT_MS);
 }
 
-char *reader_words(const json_t *client)
+/* "3 readers, with the longest lease " and the words above */
+static char *reader_words(const json_t *client)
 {
   long long readers = number_in(client, "readers");
   if (readers == 0)

@@ -78,14 +78,11 @@ static int open_client(struct session *session)
 /* An option on the command line must be supported; one in a file may not fit all locks. */
 static int set_fence(struct session *session)
 {
-  const struct settings *flags = &session->args->from_flags;
-  int status = REDLOCK_OK;
-  for (size_t i = 0; i < flags->count; i++)
-    if (strcmp(flags->list[i].option, "fence") == 0) {
-      (void)redlock_lock_set(session->lock, "fence", flags->list[i].value);
-      status = redlock_lock_check(session->lock);
-    }
-  return status;
+  const struct setting *fence = settings_find(&session->args->from_flags, "fence");
+  if (fence == NULL)
+    return REDLOCK_OK;
+  (void)redlock_lock_set(session->lock, "fence", fence->value);
+  return redlock_lock_check(session->lock);
 }
 
 static int open_lock(struct session *session)
