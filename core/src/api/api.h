@@ -38,7 +38,7 @@ static inline int64_t rlk_leave_text(redlock_client *c, const struct rlk_text *t
 }
 
 /* A function that only reads; `nothing` is returned for NULL. */
-#define RLK_GETTER(type, name, nothing, value)                                                                             \
+#define RLK_GETTER(type, name, nothing, value)                                                                         \
   type name(redlock_lock *lock)                                                                                        \
   {                                                                                                                    \
     redlock_client *c = rlk_enter_lock(lock);                                                                          \

@@ -74,12 +74,6 @@ static int read_entry(const redlock_lock *lock, struct entry *entry)
   return 1;
 }
 
-/* By hand: the program's locale may write a comma. */
-static void seconds(struct rlk_text *out, int64_t ms)
-{
-  rlk_text_format(out, "%lld.%lld s", (long long)(ms / 1000), (long long)(ms / 100 % 10));
-}
-
 int rlk_held_by_words(const redlock_lock *lock, struct rlk_text *out)
 {
   struct entry entry;
@@ -93,8 +87,7 @@ int rlk_held_by_words(const redlock_lock *lock, struct rlk_text *out)
   rlk_text_escaped(out, entry.name_size ? entry.name : "a client", entry.name_size ? entry.name_size : 8);
   rlk_text_format(out, " (pid %lld on ", entry.pid);
   rlk_text_escaped(out, entry.host, entry.host_size);
-  rlk_text_add(out, ") for ");
-  seconds(out, entry.held_ms);
+  rlk_text_format(out, ") for %lld.%lld s", (long long)(entry.held_ms / 1000), (long long)(entry.held_ms / 100 % 10));
   return 1;
 }
 

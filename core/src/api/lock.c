@@ -183,13 +183,6 @@ int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size)
 
 /* ---- the end of a handle ---- */
 
-static void leave_ended(redlock_client *c, redlock_lock *lock)
-{
-  if (!lock->is_ended)
-    return;
-  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, ended.);
-}
-
 static void leave_unwritten(redlock_client *c, redlock_lock *lock)
 {
   redlock_lock **at = &c->engine.unwritten;
@@ -202,7 +195,8 @@ static void leave_unwritten(redlock_client *c, redlock_lock *lock)
 
 static void unlink_lock(redlock_client *c, redlock_lock *lock)
 {
-  leave_ended(c, lock);
+  if (lock->is_ended)
+    RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, ended.);
   leave_unwritten(c, lock);
   if (lock->previous)
     lock->previous->next = lock->next;
