@@ -133,9 +133,12 @@ int rlk_token_permits(const char *bytes, size_t size)
 
 /* ---- slots ---- */
 
-void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot)
+enum { SLOT_NAME_SIZE = 32 };
+
+/* What stands before the resource in the key of a slot above 0; slot 0 has the key of the resource. */
+static void slot_name(char name[SLOT_NAME_SIZE], int slot)
 {
-  struct rlk_text text = rlk_text_in(name, RLK_SLOT_NAME_SIZE);
+  struct rlk_text text = rlk_text_in(name, SLOT_NAME_SIZE);
   rlk_text_add(&text, "");
   if (slot > 0)
     rlk_text_format(&text, "libredlock:s:%d:", slot);
@@ -144,10 +147,10 @@ void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot)
 /* Behind its prefix the key of a slot ends like that of the resource, whose queue and room it has in common. */
 int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot)
 {
-  char name[RLK_SLOT_NAME_SIZE], before[RLK_SLOT_NAME_SIZE + RLK_PREFIX_SIZE_MAX];
+  char name[SLOT_NAME_SIZE], before[SLOT_NAME_SIZE + RLK_PREFIX_SIZE_MAX];
   struct rlk_text text = rlk_text_in(before, sizeof before);
   struct rlk_key *key;
-  rlk_slot_name(name, slot);
+  slot_name(name, slot);
   rlk_text_add(&text, prefix);
   rlk_text_add(&text, name);
   key = slot > 0 ? rlk_key_new(NULL, before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
@@ -202,15 +205,15 @@ void rlk_claims_client(const struct rlk_engine *e, char *out)
 
 size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count)
 {
-  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + RLK_SLOT_NAME_SIZE + key->resource_size + 32);
+  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + SLOT_NAME_SIZE + key->resource_size + 32);
 }
 
 void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
 {
   const char *prefix = RLK_STRING(out->line->node->net, KEY_PREFIX);
   for (int i = 1; i < count; i++) {
-    char name[RLK_SLOT_NAME_SIZE];
-    rlk_slot_name(name, i);
+    char name[SLOT_NAME_SIZE];
+    slot_name(name, i);
     rlk_bulk_name(&out->line->out, prefix, name, rlk_key_resource(key), key->resource_size);
   }
 }

@@ -155,9 +155,7 @@ static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim 
     rlk_claim_free(engine, claim);
 }
 
-enum { RLK_SLOT_NAME_SIZE = 32, RLK_PREFIX_SIZE_MAX = 256 };
-/* What stands before the resource in the key of a slot above 0; slot 0 has the key of the resource. */
-void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot);
+enum { RLK_PREFIX_SIZE_MAX = 256 };
 /* The keys of the slots of a resource behind the first, which is its own. */
 void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count);
 size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count);

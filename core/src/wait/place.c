@@ -96,11 +96,13 @@ static int is_home(const struct rlk_node *n, struct rlk_key *key, int part, int 
   return alone && (home == RLK_QUEUE_ANYWHERE || alone->queue_home == n->index);
 }
 
-struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home)
+/* When a waiter will ask again: later the more waiters stand before it. */
+static void put_promise(struct rlk_out *out, const redlock_lock *lock, const struct rlk_node *n, int is_spare)
 {
-  int64_t most_ns = rlk_listener_is_ready(home) ? RLK_STEP_MAX_NS : RLK_POLL_MAX_NS;
-  return (struct rlk_promise){(RLK_ASK_NS + rlk_node_patience_ns(home, &lock->op.asked) + GRACE_NS) / 1000,
-                              RLK_STEP_NS / 1000, most_ns / 1000};
+  int64_t first_ns = RLK_ASK_NS + rlk_node_patience_ns(n, &lock->op.asked) + GRACE_NS;
+  rlk_out_number(out, (is_spare ? first_ns + RLK_ASK_NS : first_ns) / 1000); /* that is asked for less often */
+  rlk_out_number(out, RLK_STEP_NS / 1000);
+  rlk_out_number(out, (rlk_listener_is_ready(n) ? RLK_STEP_MAX_NS : RLK_POLL_MAX_NS) / 1000);
 }
 
 static void put_optional(struct rlk_out *out, int64_t value, int is_there)
@@ -111,11 +113,9 @@ static void put_optional(struct rlk_out *out, int64_t value, int is_there)
     RLK_OUT_TEXT(out, "$0\r\n\r\n");
 }
 
-int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place_wish *wish, int64_t now)
+static int ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place_wish *wish, int64_t now)
 {
   struct rlk_key *key = rlk_key_alone(lock->key, wish->part);
-  struct rlk_promise promise = rlk_promise_of(lock, n);
-  int64_t spare_us = wish->row == &rlk_row_spare_place ? RLK_ASK_NS / 1000 : 0; /* it is asked for less often */
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
   int is_of_several = lock->wait->place.is_of_several;
   struct rlk_request request = rlk_request_of(lock, lock->claim, wish->row, now);
@@ -124,9 +124,7 @@ int rlk_ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place
     return -1;
   put_place(&out, &lock->wait->place, n->index);
   rlk_out_number(&out, waited_us);
-  rlk_out_number(&out, promise.first_us + spare_us);
-  rlk_out_number(&out, promise.step_us);
-  rlk_out_number(&out, promise.steps_max_us);
+  put_promise(&out, lock, n, wish->row == &rlk_row_spare_place);
   put_woken(&out);
   put_channels(&out, &key->queue);
   put_optional(&out, lock->wait->arrival_us, is_of_several);
@@ -317,7 +315,7 @@ int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *
   lock->wait->place.at |= UINT64_C(1) << node;
   rlk_place_mark(&lock->wait->place.listens, node, rlk_listener_is_ready(n));
   rlk_listener_want(n, now);
-  return rlk_ask_place(n, lock, wish, now);
+  return ask_place(n, lock, wish, now);
 }
 
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns)

@@ -6,18 +6,12 @@
 #include "../node/out.h"
 #include "wait.h"
 
-/* When a waiter will ask again: later the more waiters stand before it. */
-struct rlk_promise {
-  int64_t first_us, step_us, steps_max_us;
-};
-
 #define RLK_STEP_NS (200 * RLK_NS_PER_MS)      /* waiters ask again less often the more waiters stand before them, */
 #define RLK_STEP_MAX_NS (4000 * RLK_NS_PER_MS) /* but at least this often, */
 #define RLK_POLL_MAX_NS (1000 * RLK_NS_PER_MS) /* or this often without push */
 #define RLK_WOKEN_NS (150 * RLK_NS_PER_MS)     /* a woken waiter has so long to ask */
 #define RLK_ASK_NS (100 * RLK_NS_PER_MS)       /* the next in turn asks this often, beside the push */
 #define RLK_ASK_MIN_NS (5 * RLK_NS_PER_MS)
-struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home);
 
 /* What is asked of a queue: the row of the answer, the resource, and for how long a lock of several lets others pass.
  */
@@ -31,8 +25,6 @@ struct rlk_place_wish {
 extern const struct rlk_ask rlk_row_hint, rlk_row_queued, rlk_row_place, rlk_row_spare_place, rlk_row_place_of_several,
     rlk_row_part, rlk_row_hand_over;
 
-/* Takes the place of the lock there, or keeps it. */
-int rlk_ask_place(struct rlk_node *node, redlock_lock *lock, const struct rlk_place_wish *wish, int64_t now_ns);
 int rlk_ask_leave(struct rlk_node *node, const redlock_lock *lock, int part);
 /* Whether anybody has one. */
 int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
@@ -64,7 +56,7 @@ void rlk_place_hide(redlock_lock *lock);
 redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint64_t *number);
 /* Notes in a set of nodes whether that one belongs to it. */
 void rlk_place_mark(uint64_t *nodes, int node, int is_one);
-/* Asks for it there: 0, or -1 when memory is out. */
+/* Takes it there, or keeps it. */
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now_ns);
 /* Until then nothing is asked, unless the lock is woken. */
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns);
