@@ -59,6 +59,12 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     forget_oldest(e);
 }
 
+void rlk_lock_give_up(redlock_lock *lock, int64_t now)
+{
+  if (lock->claim && !lock->claim->given_up)
+    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
+}
+
 /* A release that still waits for the node gets this answer: a second delete would find nothing, as if it were lost. The
  * answer of a replica, or of another node that is refused, says nothing about the lock. */
 static int pay(struct rlk_node *n, struct rlk_claim *claim, int64_t now)

@@ -9,6 +9,8 @@
 
 /* Gives the token up: deletes go to every node where it may be, now or when the node can be reached again. */
 void rlk_claim_give_up(struct rlk_engine *engine, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
+/* The same of the lock's last token, if it has one that is not given up. */
+void rlk_lock_give_up(redlock_lock *lock, int64_t now_ns);
 /* Queues the deletes of given-up tokens that may still be on the node. */
 void rlk_claims_pay(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
 /* Whether that would send anything to the node. */

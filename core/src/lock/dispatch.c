@@ -1,6 +1,5 @@
 #include "dispatch.h"
 
-
 #include "../base/mutant.h"
 #include "../node/meaning.h"
 #include "asking.h"

@@ -176,8 +176,8 @@ void rlk_operation_cancel(redlock_lock *lock, int64_t now)
   atomic_store(&lock->op.cancelled, 0);
   if (!rlk_in_flight(lock))
     return;
-  if (lock->op.kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
+  if (lock->op.kind == REDLOCK_ACQUIRE)
+    rlk_lock_give_up(lock, now);
   end(lock, REDLOCK_CANCELLED);
 }
 

@@ -75,8 +75,7 @@ int rlk_release_advance(redlock_lock *lock, int64_t now)
 /* The lock takes a new token or ends: the old one is deleted wherever it may be left. */
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
 {
-  if (lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
+  rlk_lock_give_up(lock, now);
   rlk_claim_let_go(lock->engine, &lock->claim);
 }
 

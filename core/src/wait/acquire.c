@@ -229,12 +229,6 @@ static int advance(redlock_lock *lock, int64_t now)
   return won(lock, until_ns, now);
 }
 
-static void give_up_token(redlock_lock *lock, int64_t now)
-{
-  if (lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
-}
-
 static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int64_t wait_ms = call->arg == -2 ? RLK_INT(&lock->options, WAIT_MS) : call->arg;
@@ -260,15 +254,8 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
     rlk_note_outage(lock, 1, now); /* until a majority has answered */
   lock->attempt.verdict = REDLOCK_TIMED_OUT;
   rlk_number_set(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
-  give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
+  rlk_lock_give_up(lock, now); /* that was lost: an attempt may be far off */
   return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : attempt(lock, now);
-}
-
-/* The wait is over. The last round may still show that others hold the lock; without a verdict it timed out. */
-static int give_up(redlock_lock *lock, int status, int64_t now)
-{
-  give_up_token(lock, now);
-  return status;
 }
 
 /* Of a wait that ends within its first round: nodes that have gone silent are known not to answer. */
@@ -294,10 +281,12 @@ static int timer(redlock_lock *lock, int64_t now)
   int status = go_on_without_home(lock, now);
   if (status != REDLOCK_PENDING)
     return status;
-  if (now >= lock->op.deadline_ns)
-    return give_up(lock, last_verdict(lock), now);
-  if (now >= lock->op.outage_until_ns)
-    return give_up(lock, rlk_is_outage(lock->attempt.verdict) ? lock->attempt.verdict : REDLOCK_NO_QUORUM, now);
+  if (now >= lock->op.deadline_ns || now >= lock->op.outage_until_ns) {
+    rlk_lock_give_up(lock, now); /* the last round may still show that others hold the lock */
+    return now >= lock->op.deadline_ns            ? last_verdict(lock)
+           : rlk_is_outage(lock->attempt.verdict) ? lock->attempt.verdict
+                                                  : REDLOCK_NO_QUORUM;
+  }
   if (lock->op.phase == RLK_ASKING_QUEUE ||
       (lock->op.phase == RLK_SLEEPING && (lock->wait->room || rlk_has_place(lock))))
     return take_turn(lock, rlk_queue_timer(lock, now), now);

@@ -178,16 +178,11 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
 }
 
 /* The ACL may deny a first hand-over, and later no thread may be there to read that. */
-static int may_be_denied_at(const redlock_lock *lock, int node)
-{
-  return lock->votes[node] == RLK_ASKED && !lock->engine->peers[node].queue_works;
-}
-
 static int may_be_denied(const redlock_lock *lock)
 {
   int hands_over = lock->claim->hands_over != -1 && !lock->claim->kind->leave;
   for (int i = 0; hands_over && i < lock->engine->net.node_count; i++)
-    if (may_be_denied_at(lock, i))
+    if (lock->votes[i] == RLK_ASKED && !lock->engine->peers[i].queue_works)
       return 1;
   return 0;
 }
