@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "asking.h"
-#include "flight.h"
 #include "lease.h"
 #include "operation.h"
 #include "programs.h"

@@ -1,7 +1,6 @@
 /* Extending a lease, or setting its remaining time: until a majority has confirmed, the lease is nearly over or an
  * outage lasts too long. */
 #include "asking.h"
-#include "flight.h"
 #include "form.h"
 #include "holder.h"
 #include "kind.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "asking.h"
-#include "flight.h"
 #include "kind.h"
 #include "lease.h"
+#include "operation.h"
 #include "round.h"
 #include "vote.h"
 

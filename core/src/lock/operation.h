@@ -8,6 +8,8 @@
 /* extend.c, examine.c */
 extern const struct rlk_verb rlk_extend, rlk_expire, rlk_examine;
 
+/* It is under way, behind those that began before: a node that comes up late is asked in that order, too. */
+void rlk_flight_begin(redlock_lock *lock, const struct rlk_verb *verb);
 void rlk_operation_advance(redlock_lock *lock, int64_t now_ns);
 /* verb NULL: what a caller took for an operation, which is refused */
 int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t arg, int64_t now_ns);

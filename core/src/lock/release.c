@@ -5,12 +5,12 @@
 #include "../base/mutant.h"
 #include "asking.h"
 #include "cleanup.h"
-#include "flight.h"
 #include "form.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
 #include "release.h"
+#include "operation.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS

@@ -6,7 +6,6 @@
 #include "../lock/attempt.h"
 #include "../lock/backoff.h"
 #include "../lock/cleanup.h"
-#include "../lock/flight.h"
 #include "../lock/holder.h"
 #include "../lock/kind.h"
 #include "../lock/lease.h"
