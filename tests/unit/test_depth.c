@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "client/client.h"
-#include "client/forking.h"
+#include "client/registry.h"
 #include "lock/lease.h"
 
 enum { FAR_MS = 3600000 };

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../client/drain.h"
 #include "../client/life.h"
 #include "../client/registry.h"
 #include "../client/stepped.h"

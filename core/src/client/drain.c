@@ -5,8 +5,8 @@
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../wait/others.h"
-#include "drain.h"
 #include "driver.h"
+#include "life.h"
 #include "step.h"
 
 #define SLICE 512 /* locks that are given up at a time: then replies are read */

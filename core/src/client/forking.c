@@ -1,4 +1,4 @@
-#include "forking.h"
+#include "registry.h"
 
 #include "../base/fork.h"
 #include "../base/mutant.h"

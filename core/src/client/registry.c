@@ -1,7 +1,6 @@
 /* The clients of the process: the renewal thread walks them, and fork has to have all of them still. */
 #include "../base/fork.h"
 #include "../base/list.h"
-#include "forking.h"
 #include "registry.h"
 
 static struct {

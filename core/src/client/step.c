@@ -11,7 +11,7 @@
 #include "../vote/voter.h"
 #include "../wait/answers.h"
 #include "alarm.h"
-#include "forking.h"
+#include "registry.h"
 #include "step.h"
 #include "stepped.h"
 
