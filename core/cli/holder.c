@@ -78,7 +78,7 @@ void holder_ask(struct session *session)
   (void)redlock_lock_who(session->lock, HOLDER_LIMIT_MS);
 }
 
-/* "3 readers, with the longest lease " and the words above */
+/* "3 readers, with the longest lease ", the words above, and a comma */
 static char *reader_words(const json_t *client)
 {
   long long readers = number_in(client, "readers");
@@ -86,23 +86,16 @@ static char *reader_words(const json_t *client)
     return format("readers");
   char *name = holder_client_words(client);
   char *words =
-      readers == 1 ? format("1 reader, %s", name) : format("%lld readers, with the longest lease %s", readers, name);
+      readers == 1 ? format("1 reader, %s,", name) : format("%lld readers, with the longest lease %s,", readers, name);
   free(name);
   return words;
 }
 
-/* "by 3 readers, ... longest, on 5 of 5 nodes, 9 s left" */
-static char *shared_words(redlock_client *client, redlock_lock *lock)
+/* "worker-7 (pid 812 on web-3) for 4.2 s, 0123abcd" */
+static char *owner_words(const json_t *client, const char *token)
 {
-  int count = nodes_with_key(client, lock, NULL), nodes = redlock_client_node_count(client);
-  json_t *holder = holder_client(lock);
-  char *left = left_words(redlock_lock_holder_ttl_ms(lock)), *readers = reader_words(holder);
-  char *words =
-      format("by %s%s on %d of %d nodes, %s", readers, strchr(readers, ' ') != NULL ? "," : "", count, nodes, left);
-  json_decref(holder);
-  free(readers);
-  free(left);
-  return words;
+  char *name = client != NULL ? append(holder_client_words(client), ", ") : NULL;
+  return *token != '\0' ? append(name, "%.*s", TOKEN_SHOWN, token_shown(token)) : append(name, "a key without a token");
 }
 
 bool has_holder(int verdict)
@@ -112,22 +105,17 @@ bool has_holder(int verdict)
 
 char *holder_words(redlock_client *client, redlock_lock *lock)
 {
-  if (redlock_lock_verdict(lock) == REDLOCK_VERDICT_SHARED)
-    return shared_words(client, lock);
-  if (redlock_lock_verdict(lock) != REDLOCK_VERDICT_HELD)
+  int verdict = redlock_lock_verdict(lock), nodes = redlock_client_node_count(client);
+  bool is_shared = verdict == REDLOCK_VERDICT_SHARED;
+  if (!has_holder(verdict))
     return no_holder_words(client, lock);
-  char *token = lock_holder(lock);
-  char *left = left_words(redlock_lock_holder_ttl_ms(lock));
-  int count = nodes_with_key(client, lock, token), nodes = redlock_client_node_count(client);
-  static const char no_token[] = "a key without a token";
-  const char *shown = *token != '\0' ? token_shown(token) : no_token;
-  int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_token;
+  char *token = lock_holder(lock), *left = left_words(redlock_lock_holder_ttl_ms(lock));
   json_t *holder = holder_client(lock);
-  char *name = holder != NULL ? holder_client_words(holder) : format("%s", "");
-  char *words = format("by %s%s%.*s on %d of %d nodes, %s", name, *name != '\0' ? ", " : "", shown_size, shown, count,
-                       nodes, left);
+  char *who = is_shared ? reader_words(holder) : owner_words(holder, token);
+  char *words =
+      format("by %s on %d of %d nodes, %s", who, nodes_with_key(client, lock, is_shared ? NULL : token), nodes, left);
   json_decref(holder);
-  free(name);
+  free(who);
   free(token);
   free(left);
   return words;
