@@ -35,12 +35,9 @@ static unsigned purpose_of(int index)
 static bool is_among(const char *word, const char *words)
 {
   size_t length = strlen(word);
-  for (const char *at = words; at != NULL && *at != '\0'; at += strspn(at, " ")) {
-    size_t size = strcspn(at, " ");
-    if (size == length && strncmp(at, word, size) == 0)
+  for (const char *at = words; at != NULL && (at = strstr(at, word)) != NULL; at += length)
+    if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
       return true;
-    at += size;
-  }
   return false;
 }
 

@@ -126,42 +126,34 @@ static const struct {
 };
 
 /* The samples of a family stand together, whatever the number of resources. */
-static struct {
-  char *text;
-  size_t size;
-  FILE *out;
-} samples[FAMILIES];
+static char *samples[FAMILIES];
 
 /* A label's value. It has to be UTF-8: any other name is shown as in messages. */
-static void put_label(FILE *out, const char *text)
+static char *label_of(const char *text)
 {
   json_t *checked = json_string(text);
-  char *shown = checked == NULL ? escaped(text) : format("%s", text);
-  putc('"', out);
-  for (const char *at = shown; *at != '\0'; at++) {
-    if (*at == '"' || *at == '\\' || *at == '\n')
-      putc('\\', out);
-    putc(*at == '\n' ? 'n' : *at, out);
-  }
-  putc('"', out);
+  char *shown = checked == NULL ? escaped(text) : format("%s", text), *label = NULL;
+  for (const char *at = shown; *at != '\0'; at++)
+    label = append(label, "%s%c", *at == '"' || *at == '\\' || *at == '\n' ? "\\" : "", *at == '\n' ? 'n' : *at);
   free(shown);
   json_decref(checked);
+  return label;
 }
 
-/* The beginning of a sample: its name, and the resource as a label. */
-static FILE *sample(const struct session *session, enum family family)
+/* A sample: its name, the resource as a label, and the rest, which goes. */
+static void put_sample(const struct session *session, enum family family, char *rest)
 {
-  if (samples[family].out == NULL)
-    samples[family].out = must(open_memstream(&samples[family].text, &samples[family].size));
-  fprintf(samples[family].out, "redlock_resource_%s{resource=", families[family].name);
-  put_label(samples[family].out, session->args->resource);
-  return samples[family].out;
+  char *label = label_of(session->args->resource);
+  samples[family] =
+      append(samples[family], "redlock_resource_%s{resource=\"%s\"%s\n", families[family].name, label, rest);
+  free(label);
+  free(rest);
 }
 
 static void put_verdict(const struct session *session, int verdict)
 {
   for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SHARED; i++)
-    fprintf(sample(session, VERDICT), ",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
+    put_sample(session, VERDICT, format(",verdict=\"%s\"} %d", verdict_name(i), i == verdict));
 }
 
 static void put_status(const struct session *session, int verdict)
@@ -170,10 +162,9 @@ static void put_status(const struct session *session, int verdict)
   if (!has_holder(verdict))
     return;
   int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
-  if (ttl_ms == REDLOCK_TTL_ENDLESS)
-    fputs("} +Inf\n", sample(session, REMAINING));
-  else
-    fprintf(sample(session, REMAINING), "} %lld.%03d\n", (long long)(ttl_ms / 1000), (int)(ttl_ms % 1000));
+  put_sample(session, REMAINING,
+             ttl_ms == REDLOCK_TTL_ENDLESS ? format("} +Inf")
+                                           : format("} %lld.%03d", (long long)(ttl_ms / 1000), (int)(ttl_ms % 1000)));
 }
 
 /* ---- who waits ---- */
@@ -225,18 +216,17 @@ static void print_waiting(const json_t *row)
 static void put_waiting(const struct session *session, const json_t *row)
 {
   if (row != NULL)
-    fprintf(sample(session, WAITING), "} %lld\n", (long long)number_in(row, "waiting"));
+    put_sample(session, WAITING, format("} %lld", (long long)number_in(row, "waiting")));
 }
 
 static int print_samples(void)
 {
   for (int i = 0; i < FAMILIES; i++) {
-    if (samples[i].out == NULL)
+    if (samples[i] == NULL)
       continue;
-    fclose(samples[i].out);
     printf("# TYPE redlock_resource_%s gauge\n# HELP redlock_resource_%s %s\n%s", families[i].name, families[i].name,
-           families[i].help, samples[i].text);
-    free(samples[i].text);
+           families[i].help, samples[i]);
+    free(samples[i]);
   }
   return flush_answer();
 }
@@ -292,8 +282,8 @@ static int print_slots_json(const struct slots *slots, int status, const json_t 
 static void put_slots(const struct slots *slots)
 {
   put_verdict(slots->session, slots_verdict(slots));
-  fprintf(sample(slots->session, PERMITS), "} %d\n", slots->count);
-  fprintf(sample(slots->session, PERMITS_HELD), "} %d\n", slots->held);
+  put_sample(slots->session, PERMITS, format("} %d", slots->count));
+  put_sample(slots->session, PERMITS_HELD, format("} %d", slots->held));
 }
 
 /* Their numbers of permits are wrong, or that of this command is, which then does not look at all slots. */
