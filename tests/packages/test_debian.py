@@ -107,7 +107,7 @@ def use_example(bare, nodes):
 def test_example_file_shows_the_defaults_of_the_command():
     shown = dict(re.findall(r"^#(\w+) = (.*)$", (ROOT / "deploy/redlock.conf").read_text(), re.M))
     rows = re.findall(r"</a>`(\w+)` \| [^|]* \| ([^|]*) \| ([^|]*) \|", (ROOT / "docs/options.md").read_text())
-    elsewhere = {"wait_ms": ("`redlock`: 40 s", "40000")}
+    elsewhere = {"wait_ms": ("`acquire`: 40 s", "40000")}
     for name, default, others in rows:
         words, value = elsewhere.get(name, ("", default.strip(" `")))
         assert words in others
