@@ -211,53 +211,6 @@ def test_without_the_queue_a_releaser_may_overtake(nodes, make_client):
     assert places(nodes) == []
 
 
-def test_newcomer_that_finds_the_lock_free_queues_last(nodes, home_of_r, make_client):
-    client = make_client(nodes.urls)
-    others = [node for node in nodes if node is not home_of_r]
-    for node in others[:2]:
-        node.stop()
-    for _ in range(3):
-        lock = client.lock()
-        began_ms = now_ms()
-        spin(client, lambda began_ms=began_ms: now_ms() - began_ms > 20, what="what it knows of waiters is too old")
-        stand_before(home_of_r, promise_us=2000000)
-        asked = home_of_r.calls("zrank")
-        assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
-        in_time(home_of_r.calls("zrank") > asked, "it took a place before it took the lock")
-        assert lock.release() == OK
-        eventually(lambda: not home_of_r.command("EXISTS", "r"), 20, "home has released, too")
-        home_of_r.command("DEL", QUEUE, PROMISES)
-
-
-def test_newcomer_answered_last_by_home_queues_last(nodes, home_of_r, make_client):
-    client = make_client(nodes.urls)
-    lock = client.lock()
-    stand_before(home_of_r, promise_us=2000000)
-    for node in [node for node in nodes if node is not home_of_r][:2] + [home_of_r]:
-        node.stop()
-    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
-    began_ms = now_ms()
-    spin(client, lambda: now_ms() - began_ms > 30)
-    home_of_r.cont()
-    asked = home_of_r.calls("zrank")
-    spin(client, lambda: lock.status != PENDING, 20)
-    assert lock.status == OK, lock.message
-    in_time(home_of_r.calls("zrank") > asked, "it took a place before it took the lock")
-
-
-def test_newcomer_a_little_further_from_home_queues_last(nodes, home_of_r, proxies, make_client):
-    """Home's word is awaited for 20 ms, however near the other nodes are."""
-    proxies[nodes.nodes.index(home_of_r)].delay(down_ms=8)
-    lock = make_client([proxy.url for proxy in proxies], **LONG).lock()
-    assert lock.acquire(0) == lock.release() == OK
-    stand_before(home_of_r, promise_us=2000000)
-    began_ms = now_ms()
-    spin(lock.client, lambda: now_ms() - began_ms > 50)  # that nobody waited is no news any more
-    asked = home_of_r.calls("zrank")
-    assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
-    in_time(home_of_r.calls("zrank") > asked, "it took a place before it took the lock")
-
-
 def test_one_attempt_takes_a_free_lock_and_leaves_no_place(nodes, home_of_r, make_client):
     stand_before(home_of_r, promise_us=LONGEST_US)
     before = places(nodes)
