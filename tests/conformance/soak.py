@@ -355,6 +355,8 @@ class Soak:
         index, replica = self.random.randrange(5), self.spare.nodes[0]
         node = self.cluster.nodes[index]
         try:
+            if ("valkey_version" in node.info("server")) != ("valkey_version" in replica.info("server")):
+                return  # a Redis does not load what a newer Valkey sends
             replica.replica_of(node)
         except (OSError, ReplyError):
             return  # it loads its data just now
