@@ -564,7 +564,8 @@ REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 /* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, or with the adopted
  * token in another form, LOST the token is gone there, PENDING no reply yet, TIMED_OUT no reply in time, UNREACHABLE,
  * QUARANTINED not voting for now, REFUSED_CONFIG ineligible to vote, NO_QUORUM an error reply, NOT_HELD not asked, or
- * no key. -REDLOCK_INVALID for a node that does not exist. */
+ * no key. Of a lock that was lost since, OK is what counted still, and the rest says why it was lost. -REDLOCK_INVALID
+ * for a node that does not exist. */
 REDLOCK_API int redlock_lock_vote(redlock_lock *lock, int node);
 
 /* A field (enum redlock_answer_field) of that node's answer, as text. */

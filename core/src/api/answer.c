@@ -119,14 +119,13 @@ static void say_quarantined(struct rlk_said *said, const struct rlk_node *n, int
   say(said, why ? why : RLK_WHY_LOST_KEYS, why ? rlk_why_words(why) : "was quarantined; it may have lost keys");
 }
 
-/* A node that this client has seen restart or lose keys since does not have the token for that reason. */
-static const char *gone_words(const redlock_lock *lock, const struct rlk_node *n)
+static const char *gone_words(const redlock_lock *lock, int node, int64_t now)
 {
+  int has_lost_keys = rlk_guard_waits(&lock->engine->net.nodes[node], now) ||
+                      (lock->claim && lock->claim->node[node].cut == REDLOCK_LOSS_RESTARTED);
   if (deletes(lock))
     return "nothing to delete";
-  return n->voter->changed_ns && n->voter->changed_ns >= lock->hold.acquired_ns
-             ? "the token is gone: it restarted or lost keys"
-             : "the token is gone";
+  return has_lost_keys ? "the token is gone: it restarted or lost keys" : "the token is gone";
 }
 
 void rlk_answer_said(const redlock_lock *lock, int node, struct rlk_said *said, int64_t now)
@@ -142,7 +141,7 @@ void rlk_answer_said(const redlock_lock *lock, int node, struct rlk_said *said, 
   case RLK_ASKED: say_failure(said, n, in_flight ? "no answer yet" : "not waited for", "; last failure: "); break;
   case RLK_GRANTED: say(said, RLK_WHY_NONE, granted_words(lock->op.kind)); break;
   case RLK_BUSY: say_left(said, lock, node, now); break;
-  case RLK_GONE: say(said, RLK_WHY_NONE, gone_words(lock, n)); break;
+  case RLK_GONE: say(said, RLK_WHY_NONE, gone_words(lock, node, now)); break;
   case RLK_FREE: say(said, RLK_WHY_NONE, "free"); break;
   case RLK_ERROR: say_error(said, n, answer->error ? answer->error : "BUSY, not asked for a moment"); break;
   case RLK_LATE: say(said, RLK_WHY_LATE, rlk_why_words(RLK_WHY_LATE)); break;

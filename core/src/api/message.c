@@ -128,7 +128,7 @@ static int needs_advice(const redlock_lock *lock)
          lock->op.status == REDLOCK_TIMED_OUT || rlk_in_flight(lock);
 }
 
-/* The nodes' replies, equal ones together; then the advice, each once. */
+/* The nodes' replies, equal ones together; then the advice, each once. Of a lock that was lost, those that cost it. */
 static void group_and_advise(redlock_lock *lock, struct rlk_text *out, int64_t now)
 {
   int count = lock->engine->net.node_count, advices = 0, is_new;
@@ -138,7 +138,7 @@ static void group_and_advise(redlock_lock *lock, struct rlk_text *out, int64_t n
   for (int i = 0; i < count; i++)
     rlk_answer_said(lock, i, &said[i], now);
   for (int i = 0; i < count; i++) {
-    if (told >> i & 1)
+    if (told >> i & 1 || (lock->state == REDLOCK_STATE_LOST && lock->votes[i] == RLK_GRANTED))
       continue;
     group = group_of(said, i, count);
     rlk_text_add(out, told ? "; " : ": ");

@@ -207,26 +207,17 @@ int rlk_renew_again(struct rlk_node *n, const struct rlk_request *r, int64_t now
   return 0;
 }
 
-/* For the event that tells of a renewal in vain. */
-RLK_COLD static void note_refusal(struct rlk_engine *e, const struct rlk_node *n, const struct rlk_outcome *out)
-{
-  struct rlk_text text = rlk_text_in(e->refusal, sizeof e->refusal);
-  rlk_text_format(&text, ": %s ", n->url.name);
-  rlk_text_clean(&text, rlk_cause_in(out->error));
-  rlk_text_mark_cut(&text);
-  e->refused_ns = out->now_ns;
-}
-
 void rlk_renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_batch *batch = out->request.of.batch;
   struct rlk_request r = out->request;
-  if (out->error)
-    note_refusal(e, n, out);
-  for (int i = 0; out->fault == RLK_FAULT_NONE && i < batch->count; i++) {
+  for (int i = 0; i < batch->count; i++) {
     r.claim = batch->claim[i];
-    rlk_vote_renew(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
+    if (!out->fault)
+      rlk_vote_renew(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
+    else if (out->error)
+      rlk_vote_error(rlk_vote_lock(&r), n->index, out->error);
   }
   rlk_batch_drop(e, batch);
 }

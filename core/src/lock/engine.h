@@ -63,8 +63,6 @@ struct rlk_engine {
   int batches;              /* with answers to come */
   int64_t batch_answers_ns; /* until then the keeper reads late renewal replies: one may be NOSCRIPT */
   struct rlk_batch *spare_batch;
-  int64_t refused_ns; /* when a node refused a renewal last, which one, and its words */
-  char refusal[100];
   struct rlk_waits *waits; /* what its waiters share: of the floor above */
   /* marks */
   redlock_lock *ended, *last_ended;

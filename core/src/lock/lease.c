@@ -77,6 +77,37 @@ void rlk_lock_end_renewal(redlock_lock *lock)
   lock->engine->renewing--;
 }
 
+/* Of a node without which the lock was lost: why it does not count (any more). */
+static int vote_at_loss(const redlock_lock *lock, int node)
+{
+  static const uint8_t by_cut[] = {[REDLOCK_LOSS_GONE] = RLK_GONE,
+                                   [REDLOCK_LOSS_RESTARTED] = RLK_GONE,
+                                   [REDLOCK_LOSS_REFUSED] = RLK_REFUSED,
+                                   [REDLOCK_LOSS_CLOCK] = RLK_QUARANTINED};
+  const struct rlk_node *n = &lock->engine->net.nodes[node];
+  if (lock->claim->node[node].cut)
+    return by_cut[lock->claim->node[node].cut];
+  if (n->state != RLK_NODE_READY)
+    return n->refused ? RLK_REFUSED : RLK_DOWN;
+  if (lock->node_answers[node].error)
+    return RLK_ERROR;
+  return lock->votes[node] == RLK_GRANTED ? RLK_LATE : lock->votes[node];
+}
+
+/* What nodes said to an acquisition long ago tells nothing of a loss that renewals or news of nodes have brought. One
+ * that confirms renewals counts for more than half of a lease when the time of the others runs out. */
+static void note_votes(redlock_lock *lock, int reason, int64_t now)
+{
+  int64_t until_ns = now;
+  if (reason == REDLOCK_LOSS_EXPIRED)
+    until_ns += lock->hold.terms.lease_ns / 2;
+  if (!lock->op.kind || rlk_in_flight(lock) || !lock->op.verb->takes_a_lease ||
+      (reason == REDLOCK_LOSS_EXPIRED && !lock->renewal.goal_ns))
+    return;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    lock->votes[i] = rlk_claim_counts(lock->claim, i, until_ns) ? RLK_GRANTED : (uint8_t)vote_at_loss(lock, i);
+}
+
 void rlk_lock_lost(redlock_lock *lock, int reason)
 {
   struct rlk_engine *e = lock->engine;
@@ -84,6 +115,7 @@ void rlk_lock_lost(redlock_lock *lock, int reason)
     return;
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_lock_count_hold(lock, rlk_now(&e->net));
+  note_votes(lock, reason, rlk_now(&e->net));
   lock->state = REDLOCK_STATE_LOST;
   lock->hold.valid_until_ns = 0;
   rlk_timer_clear(&e->net.timers, &lock->hold.timer);

@@ -1,5 +1,4 @@
 /* Which leases are due for renewal, and sending them together: one command per node. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "asking.h"
@@ -157,8 +156,18 @@ static void tell_of_each_hour(redlock_lock *lock, int64_t now)
 static void tell_risk(redlock_lock *lock)
 {
   char words[RLK_EVENT_DETAIL_SIZE];
-  int is_refused = lock->engine->refused_ns >= lock->renewal.goal_ns - lock->hold.terms.lease_ns;
-  snprintf(words, sizeof words, "a renewal was not confirmed in time%s", is_refused ? lock->engine->refusal : "");
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  int nodes = lock->engine->net.node_count, first = nodes, refused = 0;
+  for (int i = nodes; i-- > 0;)
+    if (lock->node_answers[i].error) {
+      first = i;
+      refused++;
+    }
+  rlk_text_add(&text, "a renewal was not confirmed in time");
+  if (refused)
+    rlk_text_format(&text, ": %d of %d nodes refused it: %s %s", refused, nodes,
+                    lock->engine->net.nodes[first].url.name, lock->node_answers[first].error);
+  rlk_text_mark_cut(&text);
   rlk_lock_tell(lock, RLK_EVENT_AT_RISK, words);
 }
 

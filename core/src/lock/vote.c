@@ -14,7 +14,7 @@
 
 #define MS RLK_NS_PER_MS
 
-RLK_COLD static void write_error(redlock_lock *lock, int node, const char *words)
+RLK_COLD void rlk_vote_error(redlock_lock *lock, int node, const char *words)
 {
   char error[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(error, sizeof error);
@@ -29,7 +29,7 @@ RLK_COLD static void write_error(redlock_lock *lock, int node, const char *words
 void rlk_vote_note_error(struct rlk_node *n, const struct rlk_outcome *out)
 {
   if (out->error)
-    write_error(out->request.claim->lock, n->index, out->error);
+    rlk_vote_error(out->request.claim->lock, n->index, out->error);
 }
 
 void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
@@ -65,6 +65,15 @@ static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
   rlk_operation_advance(lock, now);
 }
 
+/* What was said against it before is over. */
+static void counted(redlock_lock *lock, int node, int64_t until_ns)
+{
+  lock->claim->node[node].counts_until_ns = until_ns;
+  lock->claim->node[node].cut = REDLOCK_LOSS_NONE;
+  free(lock->node_answers[node].error);
+  lock->node_answers[node].error = NULL;
+}
+
 static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   struct rlk_claim *claim = r->claim;
@@ -73,10 +82,8 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
       lock->votes[node] = (uint8_t)vote;
     return;
   }
-  if (vote == RLK_GRANTED) {
-    claim->node[node].counts_until_ns = granted_until_ns(claim, node, r);
-    claim->node[node].cut = REDLOCK_LOSS_NONE;
-  }
+  if (vote == RLK_GRANTED)
+    counted(lock, node, granted_until_ns(claim, node, r));
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
     rlk_holder_show(&lock->engine->net.nodes[node], lock->hold.terms.ttl_ms, now);
@@ -104,10 +111,8 @@ static void confirmed(redlock_lock *lock, int node, const struct rlk_request *r,
   rlk_lock_is_held(lock, now);
   counts_until_ns = within_hold(lock, r->lease_ns, counts_until_ns);
   usable = !claim->given_up && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
-  if (usable && vote == RLK_GRANTED && counts_until_ns > at->counts_until_ns) {
-    at->counts_until_ns = counts_until_ns;
-    at->cut = REDLOCK_LOSS_NONE;
-  }
+  if (usable && vote == RLK_GRANTED && counts_until_ns > at->counts_until_ns)
+    counted(lock, node, counts_until_ns);
   if (usable && vote == RLK_GONE && !RLK_MUTANT(GONE_IGNORED))
     rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
   else if (usable && lock->state == REDLOCK_STATE_HELD)

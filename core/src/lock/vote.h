@@ -31,5 +31,6 @@ void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *reque
 int rlk_vote_checked(const struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* An error is shown in the node's answer. */
 void rlk_vote_note_error(struct rlk_node *node, const struct rlk_outcome *outcome);
+void rlk_vote_error(redlock_lock *lock, int node, const char *words); /* the same of one lock; NULL: of none */
 
 #endif

@@ -1,10 +1,12 @@
 """Why a lock was lost: told apart in the function, the message and the event."""
+import re
+
 import pytest
 
 import rl
-from helpers import Call, lapse, occupy, spin
+from helpers import Call, held_everywhere, lapse, occupy, spin
 from queueing import places
-from rl import FREE, HELD, LOST, OK, Loss, State
+from rl import FREE, HELD, LOST, NO_QUORUM, OK, TIMED_OUT, UNREACHABLE, Loss, State
 from testing import eventually
 
 
@@ -67,6 +69,39 @@ def test_a_renewal_finds_that_the_token_is_gone(nodes, hold):
     assert lock.loss == Loss.GONE and "of 5 nodes" in lock.message
     assert {node.get("r") for node in nodes.nodes[:4]} == {b"somebody else"}
     assert lost_event(lock.client)["reason"] == "gone"
+
+
+def test_a_loss_names_only_the_nodes_that_cost_it(nodes, hold):
+    """Two had been restarted, and had the token again: that is no cause."""
+    lock = hold(renew=True, ttl_ms=8000)
+    for node in nodes.nodes[:2]:
+        node.restart(empty=True)
+    nodes.bootstrap()
+    spin(lock.client, lambda: all(node.get("r") for node in nodes.nodes), 30, "a renewal has put it back")
+    for node in nodes.nodes[1:4]:
+        node.delete_keys()
+    spin(lock.client, lambda: lock.state == State.LOST, 30, "a renewal finds nothing")
+    assert [lock.vote(i) for i in range(5)] == [OK, LOST, LOST, LOST, OK]
+    said = "the lock was lost: the token was gone on 3 of 5 nodes: .*: 3 nodes: the token is gone \\(%s\\)$"
+    assert re.search(said % ", ".join(node.name for node in nodes.nodes[1:4]), lock.message), lock.message
+
+
+def test_a_loss_says_why_each_renewal_failed(nodes, make_client, fake_server):
+    """One node is down, one hangs, two refuse."""
+    fakes = [fake_server({"EVALSHA": b"-ERR no disk\r\n", "EVAL": b"-ERR no disk\r\n"}) for _ in range(2)]
+    lock = make_client([*nodes.urls[:3], *(f.url for f in fakes)], renew=True, **rl.lapsing(2000)).lock()
+    assert lock.acquire(5000) == OK
+    held_everywhere(lock)
+    nodes[0].kill()
+    nodes[1].stop()
+    lapse(lock)
+    nodes[1].cont()
+    assert lock.loss == Loss.EXPIRED
+    assert [lock.vote(i) for i in range(5)] == [UNREACHABLE, TIMED_OUT, OK, NO_QUORUM, NO_QUORUM], lock.message
+    assert "the lease expired: 1 of 5 nodes" in lock.message and "2 nodes: error: ERR no disk" in lock.message
+    assert nodes[2].name not in lock.message, lock.message
+    risk, = (event["detail"] for event in lock.client.events() if event["event"] == "at_risk")
+    assert risk.startswith("a renewal was not confirmed in time: 2 of 5 nodes refused it: " + fakes[0].name), risk
 
 
 def test_without_a_guard_restarts_are_a_loss(nodes, hold):
