@@ -147,7 +147,7 @@ static int64_t value_of(const struct rlk_node *n, int which, int64_t now)
   switch (which) {
   case READY: return n->state == RLK_NODE_READY;
   case VOTES_NOW: return rlk_would_grant(n, now);
-  case RTT: return n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns;
+  case RTT: return n->state != RLK_NODE_READY ? 0 : n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns;
   case OWED: return (int64_t)n->line->requests.count;
   case CONNECTS: return (int64_t)n->connects;
   default: return (int64_t)n->drops;
@@ -210,9 +210,11 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
   };
   for (int f = 0; f < NODE_FAMILIES; f++) {
     family(out, families[f].name, families[f].type, families[f].help);
-    for (int i = 0; i < e->net.node_count; i++)
-      of_node(out, families[f].sample, &e->net.nodes[i], "", value_of(&e->net.nodes[i], f, now),
-              f == RTT ? NS_PER_S : 1);
+    for (int i = 0; i < e->net.node_count; i++) {
+      int64_t value = value_of(&e->net.nodes[i], f, now);
+      if (f != RTT || value) /* no round trip is known of a node that is down */
+        of_node(out, families[f].sample, &e->net.nodes[i], "", value, f == RTT ? NS_PER_S : 1);
+    }
   }
   node_votes(e, out);
   guarded(e, out, now);

@@ -32,6 +32,13 @@ def test_metrics_are_of_nodes_and_the_resource_only(figures):
     assert votes == (["0"] + 4 * ["1"] if "redlock_doctor_timestamp_seconds" in families(figures) else [])
 
 
+def test_a_node_that_is_down_has_no_round_trip(figures, nodes):
+    told = dict(re.findall(r'^redlock_node_rtt_seconds{node="(.*)"} (.*)$', figures, re.M))
+    of_nodes = "redlock_node_rtt_seconds" in families(figures)
+    assert list(told) == [node.name for node in nodes.nodes[of_nodes:] if of_nodes]
+    assert all(float(seconds) > 0 for seconds in told.values()), told
+
+
 def test_the_reference_has_every_family(figures):
     page = (ROOT / "docs/metrics.md").read_text()
     assert set(families(figures)) <= set(re.findall(r"^\| `(\w+)`", page, re.M))
