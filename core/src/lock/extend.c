@@ -25,6 +25,7 @@ static int extended(redlock_lock *lock, int64_t now)
 {
   if (lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_hold(lock, rlk_lock_counts_until(lock), now);
+  lock->hold.is_limited = 0;
   if (lock->op.kind == REDLOCK_EXPIRE)
     lock->hold.terms = lock->op.asked;
   else
@@ -148,11 +149,12 @@ static int beyond_limits(redlock_lock *lock, const struct rlk_call *call, int64_
     return 0;
   if (call->verb == &rlk_extend && extensions_max >= 0 && lock->hold.extensions >= extensions_max)
     rlk_text_format(&text, "no further extension: " EXTENSIONS " is %lld", (long long)extensions_max);
-  else if (now + call->terms.ttl_ms * MS > rlk_hold_end_ns(lock, call->terms.ttl_ms))
+  else if (now + call->terms.ttl_ms * MS > rlk_hold_end_ns(lock, call->terms.ttl_ms)) {
+    lock->hold.is_limited = !lock->renewal.is_on;
     rlk_text_format(&text, "no further extension by " TTL " " RLK_MS ": " HOLD " is " RLK_MS ", held for %lld ms",
                     (long long)call->terms.ttl_ms, (long long)hold_max_ms,
                     (long long)((now - lock->hold.acquired_ns) / MS));
-  else
+  } else
     return 0;
   rlk_lock_refuse(lock, why);
   return 1;

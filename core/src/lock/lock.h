@@ -41,7 +41,7 @@ struct rlk_hold {
   int slot;               /* that of a permit, from 1; 0: it has none */
   enum redlock_loss loss; /* why it was lost */
   enum redlock_loss cut;  /* why valid_until_ns is earlier than it was, until an extension */
-  int is_limited;         /* no renewal follows: max_hold_ms */
+  int is_limited;         /* no renewal or extension follows: max_hold_ms */
 };
 
 /* Renewal, done by the keeper (renewal.c). */
