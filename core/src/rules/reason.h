@@ -17,9 +17,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
 #define RLK_PLAIN_PORT "use redis:// if the port is one without TLS"
 #define RLK_KEEP_CLOCKS "keep the servers' clocks in step (NTP) and do not step them; it votes again by itself"
 #define RLK_ONE_NUMBER "give all programs of these nodes the same max_ttl_ms, best at the end of the list of nodes"
-#define RLK_CORRECT_LIST                                                                                               \
-  "correct this program's list of nodes; only if the list was changed on purpose, and all programs are stopped, run "  \
-  "`redlock bootstrap --replace`"
+#define RLK_CORRECT_LIST(more)                                                                                         \
+  "correct this program's list of nodes" more                                                                          \
+  "; only if the list was changed on purpose, and all programs are stopped, run `redlock bootstrap --replace`"
 
 /* X(symbol, name, how it passes, words, advice, cause). `name` is the anchor in docs/troubleshooting.md. The detail of
  * a reason takes the place of %s, or follows the words; where a server or a library has words of its own, they stand
@@ -179,10 +179,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(ALLOWS_MORE, "allows-more", BY_A_PERSON, "allows leases of %s: give this program the same", RLK_ONE_NUMBER,        \
     "The node was registered with a larger max_ttl_ms: another program may hold locks for longer than this one "       \
     "would wait after a restart.")                                                                                     \
-  X(OTHER_NODES, "other-nodes", BY_A_PERSON, "its marker names %s nodes: correct this program's list",                 \
-    RLK_CORRECT_LIST, "The node was registered as one of another number of nodes.")                                    \
-  X(OTHER_CLUSTER, "other-cluster", BY_A_PERSON,                                                                       \
-    "its marker names cluster %s: correct this program's list, or its cluster", RLK_CORRECT_LIST,                      \
+  X(OTHER_NODES, "other-nodes", BY_A_PERSON, "its marker names %s nodes", RLK_CORRECT_LIST(""),                        \
+    "The node was registered as one of another number of nodes.")                                                      \
+  X(OTHER_CLUSTER, "other-cluster", BY_A_PERSON, "its marker names cluster %s", RLK_CORRECT_LIST(", or cluster"),      \
     "The node was registered with another value of the option cluster.")                                               \
   X(FOREIGN_MARKER, "foreign-marker", NEVER, "the key %s is not a marker of this library",                             \
     "use a key_prefix of your own, or delete the key", "Another program uses the key of the guard.")                   \
