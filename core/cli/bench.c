@@ -108,8 +108,10 @@ static void *work(void *object)
 static void show_progress(const struct bench *bench)
 {
   static const char clear[] = "\r\033[K";
+  static bool is_told; /* that nodes do not vote yet */
   double seconds = (double)(now_ns() - bench->begun_ns) / 1e9, all = (double)(bench->end_ns - bench->begun_ns) / 1e9;
   uint64_t cycles = __atomic_load_n(&bench->cycles, __ATOMIC_RELAXED);
+  is_told = is_told || say_warnings(bench->session);
   if (!isatty(STDERR_FILENO) || bench->session->args->json)
     return;
   if (seconds < all)

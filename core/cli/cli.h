@@ -274,9 +274,6 @@ int report_refusal(int code);                        /* in JSON, unless somethin
 int flush_answer(void);                              /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
-/* quarantine.c: why a majority of the nodes does not vote yet, or NULL if one does. The caller frees it. */
-char *quarantine_words(struct session *session);
-
 /* holder.c: who holds the lock, from the answers to an inspect */
 bool is_answer(int status);                   /* of an inspect: the nodes were asked */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
@@ -328,11 +325,11 @@ int leave_release(struct session *session, char **left);
 int leave_keep(struct session *session, int64_t left_ms, char **left); /* for left_ms more, then it expires */
 
 /* events.c: the library's reports beside the results of calls */
-json_t *next_event(redlock_client *client);       /* NULL if there is none; json_decref it */
-void say_warnings(const struct session *session); /* about valid settings that are rarely intended */
+/* About valid settings that are rarely intended, and why a lock waits: true. */
+bool say_warnings(const struct session *session);
 
 /* loss.c: why the lock was lost */
-char *loss_reason(const struct session *session); /* in words, from the client's events; free it */
+char *loss_reason(const struct session *session); /* in words; free it */
 const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NULL if it was not lost */
 
 /* force.c: deletes the lock of any holder, once the user agrees; the exit code */

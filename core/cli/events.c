@@ -17,7 +17,7 @@ static void take_parts(json_t *event)
   free(joined);
 }
 
-json_t *next_event(redlock_client *client)
+static json_t *next_event(redlock_client *client)
 {
   char line[2048];
   int64_t length = redlock_client_event(client, line, sizeof line);
@@ -28,14 +28,20 @@ json_t *next_event(redlock_client *client)
   return event;
 }
 
-void say_warnings(const struct session *session)
+bool say_warnings(const struct session *session)
 {
   json_t *event;
+  bool waits = false;
   while ((event = next_event(session->client)) != NULL) {
     char *words = in_users_words(session->args, NULL, text_in(event, "detail"));
-    if (strcmp(text_in(event, "event"), "warning") == 0)
+    bool is_warning = strcmp(text_in(event, "event"), "warning") == 0, is_of_lock = json_object_get(event, "resource");
+    if (is_warning && is_of_lock && !waits && !session->args->quiet)
+      fail(0, "\"%s\" %s", text_in(event, "resource"), words);
+    else if (is_warning && !is_of_lock && *text_in(event, "node") == '\0')
       fail(0, "warning: %s", words);
+    waits |= is_warning && is_of_lock;
     free(words);
     json_decref(event);
   }
+  return waits;
 }

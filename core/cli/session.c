@@ -288,23 +288,12 @@ static int await_and_say(struct session *session, int status, int64_t limit_ms, 
   return status;
 }
 
-/* A quarantine lasts, so it is reported at once and not after the delay that excuses a slow answer. */
-static bool say_quarantine(struct session *session)
+static bool is_vote_of_most(const struct session *session, int vote)
 {
-  char *words = quarantine_words(session);
-  bool is_quarantined = words != NULL;
-  if (is_quarantined && !session->args->quiet)
-    fail(0, "\"%s\" waits: %s", session->args->resource, words);
-  free(words);
-  return is_quarantined;
-}
-
-static bool is_held_by_others(const struct session *session)
-{
-  int nodes = redlock_client_node_count(session->client), busy = 0;
+  int nodes = redlock_client_node_count(session->client), votes = 0;
   for (int i = 0; i < nodes; i++)
-    busy += redlock_lock_vote(session->lock, i) == REDLOCK_BUSY;
-  return busy > nodes / 2;
+    votes += redlock_lock_vote(session->lock, i) == vote;
+  return votes > nodes / 2;
 }
 
 /* A wait for others may end earlier than one for nodes that do not vote: then the last attempt's result counts. */
@@ -316,7 +305,7 @@ static int await_the_end(struct session *session, int status, int64_t begun_ms)
   for (int64_t left_ms = begun_ms + limit_ms - redlock_now_ms(); is_limited && status == REDLOCK_PENDING;
        left_ms = AGAIN_MS) {
     status = await_and_say(session, status, left_ms > 0 ? left_ms : 0, NULL);
-    if (status != REDLOCK_PENDING || !is_held_by_others(session))
+    if (status != REDLOCK_PENDING || !is_vote_of_most(session, REDLOCK_BUSY))
       continue;
     redlock_lock_cancel(session->lock);
     (void)await_and_say(session, REDLOCK_PENDING, -1, NULL);
@@ -335,7 +324,7 @@ int session_acquire(struct session *session)
   if (status == REDLOCK_OK)
     status = REDLOCK_PENDING;
   status = await_and_say(session, status, GUARD_MS, NULL);
-  bool is_told = status == REDLOCK_PENDING && say_quarantine(session);
+  bool is_told = status == REDLOCK_PENDING && is_vote_of_most(session, REDLOCK_QUARANTINED) && say_warnings(session);
   if (tells)
     status = await_and_say(session, status, AT_ONCE_MS - GUARD_MS, say_waiting);
   status = await_and_say(session, status, TELL_MS - (tells ? AT_ONCE_MS : GUARD_MS), is_told ? NULL : say_why);

@@ -126,8 +126,8 @@ def test_a_wait_for_new_nodes_says_why_at_once_in_one_line(new, source):
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as program:
         said = next(line for line in program.stderr if said_in_time(line))
         assert re.fullmatch(
-            r"warning orders:42: waits: \d of 3 nodes are new or may have lost keys, and do not vote for \d\d\.\d s; "
-            r"redlock bootstrap ends that if no lock is live\n", said)
+            r"warning orders:42: waits: \d of 3 nodes are new or may have lost keys, and do not vote for another "
+            r"\d\d\.\d s; redlock bootstrap ends that if no lock is live\n", said)
         assert shell("bootstrap", "--yes", nodes=new)[0] == 0
         out, err = program.communicate(timeout=60)
         assert (out, said_in_time(err)) == ("held\n", "")

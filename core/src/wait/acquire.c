@@ -89,8 +89,8 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
   else
     rlk_text_format(&text, "waits: %d of %d nodes are new or may have lost keys, and do not vote", tally.quarantined,
                     tally.nodes);
-  rlk_text_format(&text, " for %lld.%lld s; redlock bootstrap ends that if no lock is live", (long long)(tenths / 10),
-                  (long long)(tenths % 10));
+  rlk_text_format(&text, " for another %lld.%lld s; redlock bootstrap ends that if no lock is live",
+                  (long long)(tenths / 10), (long long)(tenths % 10));
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 

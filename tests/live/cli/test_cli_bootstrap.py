@@ -38,8 +38,16 @@ def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
         assert said.pop() == "redlock: held by nobody; waiting for up to 40s"
     (why,) = said
     assert re.fullmatch(r'redlock: "orders:42" waits: [345] of 5 nodes are new or may have lost keys, and do not vote '
-                        r"for another [1-6]\.\d s; `redlock bootstrap` ends that if no lock is live", why), why
+                        r"for another [1-6]\.\d s; redlock bootstrap ends that if no lock is live", why), why
     assert all(marker.split()[6] == b"6000" for marker in markers(nodes))
+
+
+@pytest.mark.parametrize("workers", ["--threads", "--in-flight"])
+def test_a_bench_on_new_nodes_says_once_why_it_waits(redlock, nodes, workers):
+    done = redlock("bench", *GUARDED, "--for", "2s", workers, "3")
+    waits, nothing = done.stderr.splitlines()
+    assert re.match(r'redlock: "redlock-bench:\d+:\d" waits: [345] of 5 nodes are new or may have lost keys', waits), waits
+    assert done.returncode != 0 and nothing.startswith("redlock: no lock was acquired: "), nothing
 
 
 def test_slow_answers_are_no_reason_to_say_why(redlock, nodes, proxy):
