@@ -40,10 +40,6 @@ enum { RLK_POLL_EVENTS = 64 };
 /* Functions that return int give 0 or -errno. */
 int rlk_poller_open(struct rlk_poller *poller);
 void rlk_poller_close(struct rlk_poller *poller);
-/* In a forked child, for all pollers before any descriptor is opened: a child does not inherit a kqueue, so the
- * numbers of public descriptors are free, and are taken again. If one has been taken by then, the poller gets
- * another number. */
-void rlk_poller_forked(struct rlk_poller *poller);
 /* In a forked child: a new set, under the public descriptor's number. The old ones are shared with the parent, so they
  * are only closed, never changed. */
 int rlk_poller_reopen(struct rlk_poller *poller);
@@ -64,13 +60,23 @@ int rlk_poller_wait(struct rlk_poller *poller, struct rlk_poll_event *events, in
 void rlk_poller_wake(struct rlk_poller *poller);   /* ends a wait of another thread; async-signal-safe */
 void rlk_poller_notify(struct rlk_poller *poller); /* makes the public descriptor readable; async-signal-safe */
 void rlk_poller_clear(struct rlk_poller *poller);  /* ... and not any more */
-int64_t rlk_poller_armed_ns(const struct rlk_poller *poller);
+static inline int64_t rlk_poller_armed_ns(const struct rlk_poller *poller)
+{
+  return atomic_load_explicit(&poller->armed_ns, memory_order_relaxed);
+}
 /* The public descriptor turns readable at at_ns at the latest. */
 void rlk_poller_arm(struct rlk_poller *poller, int64_t at_ns, int64_t now_ns);
 
-/* For poller_epoll.c and poller_kqueue.c. */
-int rlk_poller_open_notify(struct rlk_poller *poller);
-/* -errno; where waiting itself fails, after a pause: the caller's loop must not take a whole core. */
-int rlk_poller_failed(int64_t timeout_ns);
+/* ---- what it is made of: poller_epoll.c or poller_kqueue.c, as are watch, forget and arm ---- */
+
+int rlk_poller_set(void);            /* a new set of descriptors, or -errno */
+int rlk_poller_add(int set, int fd); /* ... which is readable when fd is */
+int rlk_poller_open_timer(struct rlk_poller *poller);
+void rlk_poller_shut(const struct rlk_poller *poller, int *fd); /* a set, or the timer; -1: nothing happens */
+int rlk_poller_look(struct rlk_poller *poller, struct rlk_poll_event *events, int64_t timeout_ns); /* as wait */
+/* In a forked child, for all pollers before any descriptor is opened: a child does not inherit a kqueue, so the
+ * numbers of public descriptors are free, and are taken again. If one has been taken by then, the poller gets
+ * another number. */
+void rlk_poller_forked(struct rlk_poller *poller);
 
 #endif

@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../base/fd.h"
-
 #define WAKE_MARK UINT64_MAX
 #define TIMER_MARK (UINT64_MAX - 1)
 #define SHORT_NS 2000000
@@ -22,101 +20,36 @@ static int add(int epoll, int fd, uint64_t mark)
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-static void shut(int *fd)
+int rlk_poller_set(void)
 {
+  int epoll = epoll_create1(EPOLL_CLOEXEC);
+  return epoll < 0 ? -errno : epoll;
+}
+
+int rlk_poller_add(int set, int fd)
+{
+  return add(set, fd, WAKE_MARK);
+}
+
+int rlk_poller_open_timer(struct rlk_poller *p)
+{
+  p->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (p->timer < 0)
+    p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  return p->timer < 0 ? -errno : add(p->inner, p->timer, TIMER_MARK);
+}
+
+void rlk_poller_shut(const struct rlk_poller *p, int *fd)
+{
+  (void)p;
   if (*fd >= 0)
     close(*fd);
   *fd = -1;
 }
 
-static int open_inner(struct rlk_poller *p)
-{
-  int status;
-  p->inner = epoll_create1(EPOLL_CLOEXEC);
-  if (p->inner < 0)
-    return -errno;
-  status = rlk_bell_open(&p->wake);
-  return status == 0 ? add(p->inner, p->wake.readable, WAKE_MARK) : status;
-}
-
-int rlk_poller_open(struct rlk_poller *p)
-{
-  int status;
-  *p = RLK_NO_POLLER;
-  status = open_inner(p);
-  if (status != 0)
-    rlk_poller_close(p);
-  return status;
-}
-
-void rlk_poller_close(struct rlk_poller *p)
-{
-  shut(&p->outer);
-  rlk_bell_close(&p->notify);
-  shut(&p->timer);
-  rlk_bell_close(&p->wake);
-  shut(&p->inner);
-}
-
-static int open_timer(struct rlk_poller *p)
-{
-  p->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (p->timer < 0)
-    p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  p->armed_ns = RLK_NEVER;
-  return p->timer < 0 ? -errno : add(p->inner, p->timer, TIMER_MARK);
-}
-
-/* Everything of the public descriptor but its number. */
-static int open_outer(struct rlk_poller *p, int *fd)
-{
-  int status;
-  *fd = epoll_create1(EPOLL_CLOEXEC);
-  if (*fd < 0)
-    return -errno;
-  status = rlk_poller_open_notify(p);
-  if (status == 0)
-    status = add(*fd, p->notify.readable, 0);
-  if (status == 0)
-    status = add(*fd, p->inner, 1);
-  return status == 0 ? open_timer(p) : status;
-}
-
-int rlk_poller_public(struct rlk_poller *p)
-{
-  int fd, status;
-  if (p->outer >= 0)
-    return p->outer;
-  status = open_outer(p, &fd);
-  if (status != 0) {
-    shut(&fd);
-    rlk_bell_close(&p->notify);
-    shut(&p->timer);
-    return status;
-  }
-  return p->outer = fd;
-}
-
 void rlk_poller_forked(struct rlk_poller *p)
 {
   (void)p;
-}
-
-int rlk_poller_reopen(struct rlk_poller *p)
-{
-  int public_fd = p->outer, fd, status;
-  rlk_bell_close(&p->notify);
-  shut(&p->timer);
-  rlk_bell_close(&p->wake);
-  shut(&p->inner);
-  status = open_inner(p);
-  if (status != 0 || public_fd < 0)
-    return status;
-  status = open_outer(p, &fd);
-  if (status == 0)
-    return rlk_fd_renumber(fd, public_fd);
-  shut(&fd);
-  return status;
 }
 
 int rlk_poller_watch(struct rlk_poller *p, int fd, int node, uint32_t generation, int writable, int again)
@@ -160,13 +93,13 @@ static void swallow_expiration(struct rlk_poller *p)
   atomic_store_explicit(&p->armed_ns, RLK_NEVER, memory_order_relaxed);
 }
 
-int rlk_poller_wait(struct rlk_poller *p, struct rlk_poll_event *out, int64_t timeout_ns)
+int rlk_poller_look(struct rlk_poller *p, struct rlk_poll_event *out, int64_t timeout_ns)
 {
   struct epoll_event events[RLK_POLL_EVENTS];
   int count = 0;
   int n = wait_for(p->inner, events, timeout_ns);
   if (n < 0)
-    return rlk_poller_failed(timeout_ns);
+    return -errno;
   for (int i = 0; i < n; i++) {
     uint64_t mark = events[i].data.u64;
     if (mark == WAKE_MARK) {

@@ -39,15 +39,7 @@ __attribute__((constructor)) static void load(void)
 }
 #endif
 
-/* A kqueue is not inherited: in a child the number may belong to another descriptor. */
-static void shut(const struct rlk_poller *p, int *kq)
-{
-  if (*kq >= 0 && p->fork_generation == rlk_fork_generation())
-    close(*kq);
-  *kq = -1;
-}
-
-static int open_kqueue(void)
+int rlk_poller_set(void)
 {
   int kq = kqueue();
   if (kq >= 0)
@@ -55,61 +47,23 @@ static int open_kqueue(void)
   return kq >= 0 ? kq : -errno;
 }
 
-static int open_inner(struct rlk_poller *p)
+int rlk_poller_add(int set, int fd)
 {
-  int status;
-  p->armed_ns = RLK_NEVER;
-  p->inner = open_kqueue();
-  if (p->inner < 0)
-    return p->inner;
-  status = rlk_bell_open(&p->wake);
-  return status == 0 ? change(p->inner, p->wake.readable, EVFILT_READ, EV_ADD, NULL) : status;
+  return change(set, fd, EVFILT_READ, EV_ADD, NULL);
 }
 
-int rlk_poller_open(struct rlk_poller *p)
+int rlk_poller_open_timer(struct rlk_poller *p)
 {
-  int status;
-  *p = RLK_NO_POLLER;
-  p->fork_generation = rlk_fork_generation();
-  status = open_inner(p);
-  if (status != 0)
-    rlk_poller_close(p);
-  return status;
+  (void)p;
+  return 0;
 }
 
-void rlk_poller_close(struct rlk_poller *p)
+/* A kqueue is not inherited: in a child the number may belong to another descriptor. */
+void rlk_poller_shut(const struct rlk_poller *p, int *kq)
 {
-  shut(p, &p->outer);
-  shut(p, &p->inner);
-  rlk_bell_close(&p->notify);
-  rlk_bell_close(&p->wake);
-}
-
-/* Everything of the public descriptor but its number; or -errno. */
-static int open_outer(struct rlk_poller *p)
-{
-  int outer = open_kqueue(), status = outer < 0 ? outer : rlk_poller_open_notify(p);
-  if (status == 0)
-    status = change(outer, p->notify.readable, EVFILT_READ, EV_ADD, NULL);
-  if (status == 0)
-    status = change(outer, p->inner, EVFILT_READ, EV_ADD, NULL);
-  if (status == 0)
-    return outer;
-  if (outer >= 0)
-    close(outer);
-  rlk_bell_close(&p->notify);
-  return status;
-}
-
-int rlk_poller_public(struct rlk_poller *p)
-{
-  int outer;
-  if (p->outer >= 0)
-    return p->outer;
-  outer = open_outer(p);
-  if (outer >= 0)
-    p->outer = outer;
-  return outer;
+  if (*kq >= 0 && p->fork_generation == rlk_fork_generation())
+    close(*kq);
+  *kq = -1;
 }
 
 void rlk_poller_forked(struct rlk_poller *p)
@@ -121,24 +75,11 @@ void rlk_poller_forked(struct rlk_poller *p)
   p->inner = -1;
   if (public_fd < 0)
     return;
-  p->outer = open_kqueue();
+  p->outer = rlk_poller_set();
   if (p->outer < 0 || p->outer == public_fd || fcntl(public_fd, F_GETFD) >= 0)
     return;
   rlk_fd_renumber(p->outer, public_fd);
   p->outer = public_fd;
-}
-
-int rlk_poller_reopen(struct rlk_poller *p)
-{
-  int has_public = p->outer >= 0, outer, status;
-  rlk_poller_forked(p);
-  rlk_bell_close(&p->notify);
-  rlk_bell_close(&p->wake);
-  status = open_inner(p);
-  if (status != 0 || !has_public)
-    return status;
-  outer = open_outer(p);
-  return outer < 0 ? outer : p->outer < 0 ? -EMFILE : rlk_fd_renumber(outer, p->outer);
 }
 
 int rlk_poller_watch(struct rlk_poller *p, int fd, int node, uint32_t generation, int writable, int again)
@@ -160,7 +101,7 @@ void rlk_poller_forget(struct rlk_poller *p, int fd)
   change(p->inner, fd, EVFILT_WRITE, EV_DELETE, NULL);
 }
 
-int rlk_poller_wait(struct rlk_poller *p, struct rlk_poll_event *out, int64_t timeout_ns)
+int rlk_poller_look(struct rlk_poller *p, struct rlk_poll_event *out, int64_t timeout_ns)
 {
   struct kevent events[RLK_POLL_EVENTS];
   int64_t limit_ns = timeout_ns <= 0 ? 0 : timeout_ns < WAIT_MAX_NS ? timeout_ns : WAIT_MAX_NS;
@@ -168,7 +109,7 @@ int rlk_poller_wait(struct rlk_poller *p, struct rlk_poll_event *out, int64_t ti
   int count = 0;
   int n = kevent(p->inner, NULL, 0, events, RLK_POLL_EVENTS, timeout_ns == RLK_NEVER ? NULL : &limit);
   if (n < 0)
-    return rlk_poller_failed(timeout_ns);
+    return -errno;
   for (int i = 0; i < n; i++) {
     uintptr_t mark = (uintptr_t)events[i].udata;
     int what = events[i].filter == EVFILT_WRITE ? RLK_WRITABLE : RLK_READABLE;
