@@ -25,37 +25,26 @@ static int ask_time(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
   return 0;
 }
 
-static int put_marker(struct rlk_node *n, struct rlk_out *out)
-{
-  const struct rlk_net *net = n->net;
-  if (rlk_out_begin(out, n->line, net->marker_key_size + 32) != 0)
-    return -1;
-  RLK_OUT_TEXT(out, "*2\r\n$3\r\nGET\r\n");
-  rlk_out_bytes(out, net->marker_key, net->marker_key_size);
-  return 0;
-}
-
 /* The rest of a vote or of an extension, which counts when the marker has come. Without memory it stays open until its
  * time is over. */
 static void ask_proof(struct rlk_node *n, struct rlk_request vote)
 {
+  const struct rlk_net *net = n->net;
   struct rlk_out out;
-  if (!rlk_net_has_markers(n->net) || ask_time(n, vote.claim, vote.sent_ns) != 0 || put_marker(n, &out) != 0)
+  if (!rlk_net_has_markers(net) || ask_time(n, vote.claim, vote.sent_ns) != 0 ||
+      rlk_out_begin(&out, n->line, net->marker_key_size + 32) != 0)
     return;
+  RLK_OUT_TEXT(&out, "*2\r\n$3\r\nGET\r\n");
+  rlk_out_bytes(&out, net->marker_key, net->marker_key_size);
+  if (!vote.claim) { /* one marker proves a whole batch */
+    vote.ask = &rlk_row_renewed;
+    vote.of.batch->users++;
+    rlk_out_end(&out, vote);
+    return;
+  }
   vote.of.vote = vote.ask;
   vote.ask = &rlk_row_marker;
   rlk_ask_end(&out, vote);
-}
-
-/* One marker proves a whole batch. */
-static void ask_batch_proof(struct rlk_node *n, struct rlk_request renewal)
-{
-  struct rlk_out out;
-  if (!rlk_net_has_markers(n->net) || ask_time(n, NULL, renewal.sent_ns) != 0 || put_marker(n, &out) != 0)
-    return;
-  renewal.ask = &rlk_row_renewed;
-  renewal.of.batch->users++;
-  rlk_out_end(&out, renewal);
 }
 
 static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk_kind *kind,
@@ -223,13 +212,11 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int64_t now)
                  : rlk_put_extensions(&out, n->line, batch->claim, batch->count, request.ttl_ms);
   if (status != 0)
     return -1;
-  if (alone && first->lock)
-    request.round = first->lock->round.number;
   for (int i = 0; i < batch->count; i++)
     rlk_claim_may_be_at(batch->claim[i], n->index, gone_by_ns(&batch->terms, now));
   rlk_out_end(&out, request);
   batch->users++;
-  ask_batch_proof(n, request);
+  ask_proof(n, request);
   rlk_holder_show(n, batch->terms.ttl_ms, now);
   return 0;
 }

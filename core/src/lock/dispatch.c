@@ -121,6 +121,14 @@ static uint8_t time_fits(const struct rlk_request *r, const struct rlk_reply *re
   return rlk_reply_is_time(reply, &(int64_t){0}) ? RLK_FITS : RLK_MISFIT;
 }
 
+/* It has granted, and the marker behind that has come. */
+static int was_unchecked(const struct rlk_node *n, const struct rlk_request *r)
+{
+  uint8_t *flags = &r->claim->node[n->index].flags, was = *flags & RLK_UNCHECKED;
+  *flags &= (uint8_t)~RLK_UNCHECKED;
+  return was;
+}
+
 /* The proof behind a vote or an extension: the server has lost no keys since it was found eligible (rule C.3.1). */
 static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
@@ -128,9 +136,8 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_claim_node *at = &r->claim->node[n->index];
   if (!out->fault && !out->vote) /* it had joined the set-up */
     return;
-  if (!(at->flags & RLK_UNCHECKED))
+  if (!was_unchecked(n, r))
     return;
-  at->flags &= (uint8_t)~RLK_UNCHECKED;
   rlk_vote_note_error(n, out);
   if (r->of.vote->role != RLK_ASK_TAKE && r->of.vote != &rlk_row_confirm) {
     rlk_vote_proved(n, r, out->vote, out->now_ns);
@@ -215,7 +222,7 @@ void rlk_renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
   for (int i = 0; i < batch->count; i++) {
     r.claim = batch->claim[i];
     if (!out->fault)
-      rlk_vote_renew(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
+      rlk_vote_extend(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
     else if (out->error)
       rlk_vote_error(rlk_vote_lock(&r), n->index, out->error);
   }
@@ -228,7 +235,8 @@ static void renewed_arrived(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_request r = out->request;
   for (int i = 0; i < batch->count; i++) {
     r.claim = batch->claim[i];
-    rlk_vote_renewed(n, &r, out->vote, out->now_ns);
+    if (was_unchecked(n, &r))
+      rlk_vote_proved(n, &r, out->vote, out->now_ns);
   }
   rlk_batch_drop(rlk_engine_of(n->net), batch);
 }

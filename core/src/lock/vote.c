@@ -209,7 +209,10 @@ void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, 
     return;
   vote = rlk_vote_checked(n, r, vote, now);
   confirmed(lock, n->index, r, vote, now);
-  rlk_vote_note(lock, n->index, r, vote, now);
+  if (r->round)
+    rlk_vote_note(lock, n->index, r, vote, now);
+  else
+    rlk_renewal_confirmed(lock);
 }
 
 void rlk_vote_expired(struct rlk_node *n, struct rlk_outcome *out)
@@ -221,30 +224,6 @@ void rlk_vote_expired(struct rlk_node *n, struct rlk_outcome *out)
     at->shortenings--;
   rlk_vote_note_error(n, out);
   rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
-}
-
-static void renewed(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_lock(r);
-  if (!lock)
-    return;
-  confirmed(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
-  rlk_renewal_confirmed(lock);
-}
-
-void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
-{
-  if (RLK_MUTANT(LAPSED_COUNT) || !awaits_proof(n, r, vote))
-    renewed(n, r, vote, now);
-}
-
-void rlk_vote_renewed(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
-{
-  uint8_t *flags = &r->claim->node[n->index].flags;
-  if (!(*flags & RLK_UNCHECKED))
-    return;
-  *flags &= (uint8_t)~RLK_UNCHECKED;
-  renewed(n, r, vote, now);
 }
 
 void rlk_vote_removed(struct rlk_node *n, struct rlk_outcome *out)

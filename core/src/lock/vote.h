@@ -15,12 +15,10 @@ void rlk_vote_denied(const struct rlk_node *node, const struct rlk_request *requ
 /* Of a SET that may have met its own token. */
 void rlk_vote_confirm(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_delete(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* Of an extension or a shortening, and by the marker behind it. */
+/* Of an extension or a shortening, or of one lock in a batch of renewals, which has no round; and by the marker behind
+ * it. */
 void rlk_vote_extend(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_proved(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* The same of one lock in a batch. */
-void rlk_vote_renew(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-void rlk_vote_renewed(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* Whole answers: the lease was shortened; the key was removed; the reply to an inspect. */
 void rlk_vote_expired(struct rlk_node *node, struct rlk_outcome *outcome);
 void rlk_vote_removed(struct rlk_node *node, struct rlk_outcome *outcome);
