@@ -59,7 +59,7 @@ static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *sta
   c = rlk_enter_lock(lock);
   now = rlk_client_now(c);
   /* input from before: replies, and connections that the server closed meanwhile (rule A.3.0) */
-  if (!rlk_depth_verb(lock, kind) && !c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
+  if (!rlk_depth_counts(lock, kind) && !c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
     rlk_client_poll(c);
     now = rlk_client_now(c);
     rlk_client_step(c, now);

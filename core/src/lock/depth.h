@@ -4,8 +4,9 @@
 
 #include "lock.h"
 
-/* How an acquire or release is done that is not the outermost one; NULL: it is, or the operation is another. */
-const struct rlk_verb *rlk_depth_verb(const redlock_lock *lock, int operation);
+/* Whether it is an acquire or a release that is not the outermost one: the handle holds its lock already, or still. */
+int rlk_depth_counts(const redlock_lock *lock, int operation);
+void rlk_depth_count(redlock_lock *lock, enum redlock_operation operation, int64_t now_ns);
 /* Whether a lost hold must be released before the handle takes another. */
 int rlk_depth_is_owed(const redlock_lock *lock);
 

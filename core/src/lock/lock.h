@@ -61,6 +61,7 @@ struct rlk_node;
 struct rlk_call {
   const struct rlk_verb *verb;
   int64_t arg;
+  int only_counts;        /* it is no operation (depth.c) */
   struct rlk_terms terms; /* if it takes a lease */
 };
 
@@ -71,7 +72,6 @@ struct rlk_verb {
   int takes_a_lease;
   int asks_everybody;  /* an operation in its own right, whatever the state of the handle: all nodes are awaited */
   int leaves_refusals; /* the result of an operation that was refused stays */
-  int only_counts;     /* the handle holds its lock already, or still (depth.c) */
   int (*begin)(redlock_lock *lock, const struct rlk_call *call, int64_t now_ns); /* may refuse: then it never flies */
   int (*ask)(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);         /* of a round: 0, or -1 */
   int (*advance)(redlock_lock *lock, int64_t now_ns);                            /* there are new answers */

@@ -101,8 +101,9 @@ static void explain(redlock_lock *lock, const struct rlk_verb *verb, int status)
 }
 
 /* The table of state and call at the end of redlock.h. */
-static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
+static int refusal(redlock_lock *lock, const struct rlk_call *call)
 {
+  const struct rlk_verb *verb = call->verb;
   int owned = lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED;
   if (lock->state == REDLOCK_STATE_INVALID)
     return REDLOCK_INVALID;
@@ -110,7 +111,7 @@ static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
     return REDLOCK_OK;
   if (lock->is_reserved)
     return rlk_lock_refuse_name(lock);
-  if (verb->kind == REDLOCK_ACQUIRE && !verb->only_counts)
+  if (verb->kind == REDLOCK_ACQUIRE && !call->only_counts)
     return owned ? rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first")
                  : REDLOCK_OK;
   if (lock->state == REDLOCK_STATE_FORKED)
@@ -135,7 +136,7 @@ static int check_arguments(redlock_lock *lock, struct rlk_call *call)
                                         " to " RLK_NAMED("max_ttl_ms") " (" RLK_MS "), or 0 for the option",
                     (long long)call->arg, (long long)RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
     status = REDLOCK_INVALID;
-  } else if (call->verb->takes_a_lease) {
+  } else if (call->verb->takes_a_lease && !call->only_counts) {
     status = rlk_terms_for(&lock->options, acquires ? 0 : call->arg, &call->terms, &text);
   }
   if (status == REDLOCK_OK && acquires && lock->kind->check)
@@ -157,7 +158,7 @@ static void default_terms(redlock_lock *lock)
 /* REDLOCK_OK if the state of the handle and the arguments allow the call. */
 static int check(redlock_lock *lock, struct rlk_call *call)
 {
-  int status = refusal(lock, call->verb);
+  int status = refusal(lock, call);
   if (status != REDLOCK_OK && status != REDLOCK_INVALID)
     explain(lock, call->verb, status);
   return status == REDLOCK_OK ? check_arguments(lock, call) : status;
@@ -165,8 +166,7 @@ static int check(redlock_lock *lock, struct rlk_call *call)
 
 int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t arg, int64_t now)
 {
-  const struct rlk_verb *inner = verb ? rlk_depth_verb(lock, verb->kind) : NULL;
-  struct rlk_call call = {.verb = inner ? inner : verb, .arg = arg}; /* refused, it changes no votes to come */
+  struct rlk_call call = {.verb = verb, .arg = arg, .only_counts = verb && rlk_depth_counts(lock, verb->kind)};
   int status;
   if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
@@ -180,11 +180,15 @@ int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t
   status = check(lock, &call);
   if (status != REDLOCK_OK)
     return status;
-  if (!call.verb->leaves_refusals)
+  if (!verb->leaves_refusals)
     rlk_lock_refuse(lock, NULL);
-  if (!call.verb->takes_a_lease && !call.verb->only_counts)
+  if (call.only_counts) {
+    rlk_depth_count(lock, verb->kind, now);
+    return REDLOCK_OK;
+  }
+  if (!verb->takes_a_lease)
     default_terms(lock);
-  status = call.verb->begin(lock, &call, now);
+  status = verb->begin(lock, &call, now);
   if (!rlk_in_flight(lock))
     return status; /* it was refused */
   end(lock, status);
