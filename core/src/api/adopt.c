@@ -81,16 +81,12 @@ int redlock_lock_adopt(redlock_lock *lock, const char *token)
 
 static void detach(redlock_client *c, redlock_lock *lock)
 {
-  rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&c->engine.net.timers, &lock->hold.timer);
+  rlk_lock_end_hold(lock, REDLOCK_STATE_FREE);
   for (int i = 0; i < c->engine.net.node_count; i++)
     rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
   rlk_claim_forget(&c->engine, lock->claim);
   rlk_queue_forget(lock);
   lock->claim->is_detached = 1;
-  lock->hold.valid_until_ns = 0;
-  lock->hold.depth = 0;
-  lock->state = REDLOCK_STATE_FREE;
   rlk_client_send(c); /* it leaves the queue */
 }
 

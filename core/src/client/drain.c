@@ -18,19 +18,16 @@ static int is_over(const redlock_client *c, int64_t until_ns)
 
 static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_t now)
 {
-  rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&c->engine.net.timers, &lock->hold.timer);
   if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
     return;
-  if (gives_up) {
-    rlk_others_hand_over(lock, now);
-    rlk_claim_give_up(&c->engine, lock->claim, 0, now);
-  }
   if (lock->state == REDLOCK_STATE_HELD)
     lock->hold.loss = REDLOCK_LOSS_CLOSED;
-  lock->state = REDLOCK_STATE_LOST;
-  lock->hold.valid_until_ns = 0;
+  rlk_lock_end_hold(lock, REDLOCK_STATE_LOST);
   lock->hold.depth = 0;
+  if (!gives_up)
+    return;
+  rlk_others_hand_over(lock, now);
+  rlk_claim_give_up(&c->engine, lock->claim, 0, now);
 }
 
 /* All that is pending ends, and all that is held is released; 0 if there was no time to release all of it. */

@@ -108,22 +108,28 @@ static void note_votes(redlock_lock *lock, int reason, int64_t now)
     lock->votes[i] = rlk_claim_counts(lock->claim, i, until_ns) ? RLK_GRANTED : (uint8_t)vote_at_loss(lock, i);
 }
 
+void rlk_lock_end_hold(redlock_lock *lock, enum redlock_state state)
+{
+  rlk_lock_end_renewal(lock);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
+  lock->state = state;
+  lock->hold.valid_until_ns = 0;
+  if (state != REDLOCK_STATE_LOST)
+    lock->hold.depth = 0;
+}
+
 void rlk_lock_lost(redlock_lock *lock, int reason)
 {
-  struct rlk_engine *e = lock->engine;
   if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_ADOPTED)
     return;
   if (lock->state == REDLOCK_STATE_HELD)
-    rlk_lock_count_hold(lock, rlk_now(&e->net));
-  note_votes(lock, reason, rlk_now(&e->net));
-  lock->state = REDLOCK_STATE_LOST;
-  lock->hold.valid_until_ns = 0;
-  rlk_timer_clear(&e->net.timers, &lock->hold.timer);
-  rlk_lock_end_renewal(lock);
+    rlk_lock_count_hold(lock, rlk_now(&lock->engine->net));
+  note_votes(lock, reason, rlk_now(&lock->engine->net));
+  rlk_lock_end_hold(lock, REDLOCK_STATE_LOST);
   if (lock->claim->kind->lost)
     lock->claim->kind->lost(lock); /* its program may release it much later */
   rlk_lock_note_loss(lock, reason);
-  rlk_mark_ended(e, lock);
+  rlk_mark_ended(lock->engine, lock);
 }
 
 int rlk_lock_is_held(redlock_lock *lock, int64_t now)

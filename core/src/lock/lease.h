@@ -10,7 +10,9 @@ int rlk_lock_is_held(redlock_lock *lock, int64_t now_ns);
 /* reason is an enum redlock_loss. */
 void rlk_lock_lost(redlock_lock *lock, int reason);
 void rlk_lock_end_renewal_round(redlock_lock *lock);
-void rlk_lock_end_renewal(redlock_lock *lock);           /* the keeper looks after it no longer */
+void rlk_lock_end_renewal(redlock_lock *lock); /* the keeper looks after it no longer */
+/* No hold goes on: the lock is in that state now. A lost one is released as often as it was acquired. */
+void rlk_lock_end_hold(redlock_lock *lock, enum redlock_state state);
 void rlk_lock_note_loss(redlock_lock *lock, int reason); /* of a lock that is being released */
 /* Until when the leases that are counted on make a majority. */
 int64_t rlk_lock_counts_until(const redlock_lock *lock);

@@ -215,14 +215,12 @@ void rlk_operation_forked(redlock_lock *lock)
 {
   if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
     lock->state = REDLOCK_STATE_FORKED;
-  lock->hold.depth = 0;
   if (rlk_in_flight(lock)) {
     lock->state = REDLOCK_STATE_FORKED;
     lock->op.waiter = NULL;
     end(lock, REDLOCK_FORKED);
   }
   lock->op.in_call = 0;
-  lock->hold.valid_until_ns = 0;
-  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
-  rlk_lock_end_renewal(lock);
+  rlk_lock_end_hold(lock, lock->state);
+  lock->hold.depth = 0;
 }

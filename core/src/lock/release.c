@@ -99,14 +99,9 @@ int rlk_release_begin(redlock_lock *lock, const struct rlk_call *call, int64_t n
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_lock_count_hold(lock, now);
   lock->op.scripts_missing = 0;
-  lock->hold.depth = 0;
   note_counted(lock, now);
-  rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
-  if (!RLK_MUTANT(RELEASE_HESITATES)) {
-    lock->state = REDLOCK_STATE_FREE; /* no thread may believe in the lock once the first delete is out (rule A.4) */
-    lock->hold.valid_until_ns = 0;
-  }
+  if (!RLK_MUTANT(RELEASE_HESITATES)) /* no thread may believe in the lock once the first delete is out (rule A.4) */
+    rlk_lock_end_hold(lock, REDLOCK_STATE_FREE);
   rlk_flight_begin(lock, call->verb);
   rlk_round_clear(lock);
   rlk_claim_give_up(lock->engine, lock->claim, lock->round.number, now);

@@ -228,17 +228,21 @@ static int advance(redlock_lock *lock, int64_t now)
   return won(lock, until_ns, now);
 }
 
+static void begin_flight(redlock_lock *lock)
+{
+  rlk_flight_begin(lock, &rlk_acquire);
+  rlk_lock_end_hold(lock, REDLOCK_STATE_FREE);
+  lock->hold.loss = REDLOCK_LOSS_NONE;
+  lock->hold.number = 0;
+}
+
 static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   int64_t wait_ms = call->arg == -2 ? RLK_INT(&lock->options, WAIT_MS) : call->arg;
   if (lock->state == REDLOCK_STATE_LOST)
     rlk_others_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
   lock->op.asked = call->terms;
-  rlk_flight_begin(lock, &rlk_acquire);
-  lock->state = REDLOCK_STATE_FREE;
-  lock->hold.loss = REDLOCK_LOSS_NONE;
-  lock->hold.number = 0;
-  lock->hold.depth = 0;
+  begin_flight(lock);
   lock->attempt.count = 0;
   lock->attempt.quarantine_is_told = lock->attempt.refusal_is_told = 0;
   lock->attempt.home = -1;
@@ -307,13 +311,7 @@ void rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
   int64_t deadline_ns = lock->op.deadline_ns;
   int started = lock->op.is_started;
-  rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
-  lock->state = REDLOCK_STATE_FREE;
-  lock->hold.loss = REDLOCK_LOSS_NONE;
-  lock->hold.number = 0;
-  lock->hold.depth = 0;
-  rlk_flight_begin(lock, &rlk_acquire);
+  begin_flight(lock);
   lock->op.is_started = started;
   lock->op.deadline_ns = deadline_ns;
   lock->attempt.verdict = REDLOCK_NO_QUORUM;
