@@ -11,8 +11,7 @@ from ._errors import Busy, Closed, InvalidOption, Lost, NotHeld, RedlockError, V
 from ._native import held_by, text, votes
 from ._options import contradiction, seconds_hint, seconds_of, spelled
 from ._process import this_process
-from ._surface import HoldSurface
-from .types import Resource, Resources
+from .types import Resource, Resources, Seconds
 
 HELD = lib.REDLOCK_STATE_HELD
 ADOPTED = lib.REDLOCK_STATE_ADOPTED
@@ -33,7 +32,7 @@ PAUSE_S = 0.0005  # before it is asked again whether another act has ended; then
 NULL = ffi.NULL
 
 
-class Facts(HoldSurface):
+class Facts:
     """What a hold says of itself, and a lock of the caller's hold."""
 
     __slots__ = ()
@@ -114,6 +113,38 @@ class Facts(HoldSurface):
         hold = self._mine()
         if not hold._is_owned():
             raise hold._gone()
+
+    # ---- what it does: told here for both surfaces. In asyncio what waits is awaited --------------------------------
+
+    def release(self) -> Any:
+        """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
+
+        Raises NotHeld if it was released already, Lost if its lease had ended or a majority of the nodes no longer had
+        it (the deletes are sent all the same), Forked in a child of the process that holds it.
+        """
+
+    def extend(self, ttl: Optional[Seconds] = None) -> Any:
+        """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
+        lease.
+
+        Raises Lost if it is gone, for good; NoQuorum if a majority did not confirm (it stays held for `remaining`);
+        Limit if max_extensions or max_hold is used up; NotHeld if it was released.
+        """
+
+    def expire(self, ttl: Optional[Seconds] = None) -> Any:
+        """Sets the lease to `ttl` seconds from now (None: the option), whether that is longer or shorter; it is not
+        renewed any more. Returns `remaining`. Otherwise as extend(), but it does not count as an extension."""
+
+    def downgrade(self, ttl: Optional[Seconds] = None) -> Any:
+        """Continues as a reader: from the call on others may hold the lock together with this one, as with the option
+        shared, and nobody alone until they all have released it. Otherwise as extend(). There is no way back but a
+        release.
+
+        Raises what extend() raises: it shares the lock even if too few nodes answered.
+        """
+
+    def detach(self) -> Any:
+        """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
 
 
 class HoldBase(Facts):

@@ -11,8 +11,7 @@ from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockErro
 from ._hold import ADOPTED, BUSY, FORKED, HELD, LOST, Facts, HoldBase
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
 from ._process import generation, this_process
-from ._surface import LockSurface
-from .types import Resources
+from .types import Resources, Seconds
 
 OPTIONS_KEPT = 1000
 LOST_KEPT = 1000
@@ -48,7 +47,7 @@ def _names(resource: Any) -> list[bytes]:
         raise TypeError(f"resource={resource!r}: {words}") from None
 
 
-class LockBase(LockSurface, Facts):
+class LockBase(Facts):
     """It has no native handle. A signal handler may raise between any two steps, so every change of the table is a
     single call of the list, which others see done or not done; there is no mutex that could stay taken."""
 
@@ -325,7 +324,21 @@ class LockBase(LockSurface, Facts):
         left._frames.pop()
         return left
 
-    # ---- facts --------------------------------------------------------------------------------------------------
+    # ---- what it does and says, told here for both surfaces ---------------------------------------------------------
+
+    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
+        """Takes the lock: a Hold, which is always true, or False if others hold it at the end of the wait.
+
+        timeout: seconds to wait; -1 means the option `wait`.
+        Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
+        The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
+        """
+
+    def take(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
+        """As acquire(), but raises Busy if others hold the lock at the end of the wait."""
+
+    def status(self) -> Any:
+        """Client.status() of what it locks: who holds it, by whichever program."""
 
     @property
     def refused(self) -> Optional[Busy]:

@@ -235,9 +235,10 @@ def test_the_pictures_show_violations(visits):
 
 def test_the_reference_of_python_has_every_method_and_option(visits):
     ids = set(visits["api/python.html"].ids)
-    surface = ast.parse((ROOT / "python/libredlock/_surface.py").read_text())
-    methods = [f"{each.name.removesuffix('Surface')}.{method.name}" for each in surface.body
-               if isinstance(each, ast.ClassDef) for method in each.body if isinstance(method, ast.FunctionDef)]
-    assert {"Client.lock", "Lock.acquire"} <= set(methods)
+    classes = [each for name in ("_client", "_thread_lock")
+               for each in ast.parse((ROOT / f"python/libredlock/{name}.py").read_text()).body]
+    methods = [f"{each.name}.{method.name}" for each in classes if isinstance(each, ast.ClassDef)
+               for method in each.body if isinstance(method, ast.FunctionDef) and method.name[0] != "_"]
+    assert {"Client.lock", "Lock.acquire", "Hold.extend"} <= set(methods)
     wanted = {f"{module}.{method}" for module in ("libredlock", "libredlock.aio") for method in methods}
     assert wanted | {"libredlock.types.LockOptions.ttl", "libredlock.types.ClientOptions.max_ttl"} <= ids
