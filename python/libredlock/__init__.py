@@ -37,8 +37,7 @@ from ._errors import (
 from ._listing import Listed, Listing, Waiter
 from ._native import string as _string
 from ._template import Template
-from ._thread_election import Election, Term
-from ._thread_lock import Hold, Lock, RLock
+from ._thread_lock import Election, Hold, Lock, RLock, Term
 
 __version__ = _string(_lib.redlock_version())
 

@@ -19,8 +19,7 @@ from ._lock import shared
 from ._notify import notifier
 from ._options import list_ms, with_permits
 from ._signature import name_options
-from ._thread_election import Election, Seat
-from ._thread_lock import Hold, Lock, RLock
+from ._thread_lock import Election, Hold, Lock, RLock, Seat
 from .types import (
     ClientOptions,
     Decorator,

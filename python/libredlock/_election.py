@@ -72,6 +72,19 @@ class SeatBase:
         super()._abandon(hold)  # type: ignore[misc]
 
 
+class CandidateBase:
+    """An iterator over terms."""
+
+    def __init__(self, election: Any) -> None:
+        self._election = election
+        self._term: Any = None
+
+    def _former(self) -> Any:
+        """The term that its loop has not released."""
+        former, self._term = self._term, None
+        return None if former is None or former._has_ended else former
+
+
 class ElectionBase:
     """Any number of candidates: each iterator is one."""
 

@@ -1,4 +1,5 @@
-"""A lock of tasks: it feels like asyncio.Lock, and its holds can be handed around."""
+"""A lock of tasks: it feels like asyncio.Lock, and its holds can be handed around. And elections:
+`async for term in client.election(...): async with term: ...`"""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ import asyncio
 import inspect
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Literal, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Coroutine, Literal, Optional, TypeVar, Union
 from weakref import ref
 
 from ._base import Report
 from ._binding import Binding, call_in, need_loop, running_loop
-from ._errors import RedlockError
+from ._election import CandidateBase, ElectionBase, SeatBase, TermBase
+from ._errors import Cancelled, Closed, RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
 from ._options import BY_OPTION, ttl_ms, wait_ms
@@ -348,3 +350,57 @@ class RLock(Lock):
     __slots__ = ()
 
     _is_reentrant = True
+
+
+class Term(TermBase, Hold):
+    """One term of a leader, a Hold whose number is `fence`: `async with term:` releases the seat at the end of the
+    block, and another candidate leads.
+
+    When the lease is lost, the block is cancelled and ends without an error, unless cancel_on_lost=False; the loop
+    stands by again.
+    """
+
+    __slots__ = ()
+
+
+class Seat(SeatBase, Lock):
+    """The lock of an election."""
+
+    _hold_type: Any = Term
+
+
+class Election(ElectionBase):
+    """Made by Client.election(): `async for term in election: async with term: ...` is a candidate, which leads in each
+    step.
+
+    Each step waits until it leads. The loop ends after stop() and when the client is closed.
+    """
+
+    def __aiter__(self) -> AsyncIterator[Term]:
+        """A new candidate: an iterator over its terms. A former one that was not released ends with the next step."""
+        return Candidate(self)
+
+
+class Candidate(CandidateBase):
+    """An iterator over terms."""
+
+    def __aiter__(self) -> Candidate:
+        return self
+
+    async def __anext__(self) -> Term:
+        election, former = self._election, self._former()
+        if former is not None:
+            await former._leave(None)
+        if election._is_over():
+            raise StopAsyncIteration
+        try:
+            term: Term = await election._seat._take(BY_OPTION, True, False, None)
+        except (Cancelled, Closed):
+            if not election._is_over():
+                raise
+            raise StopAsyncIteration from None
+        if election._is_over():
+            await term._leave(None)
+            raise StopAsyncIteration
+        self._term = term
+        return term

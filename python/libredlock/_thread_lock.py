@@ -1,14 +1,16 @@
-"""A lock of threads, or greenlets: it feels like threading.Lock, and its holds can be handed around."""
+"""A lock of threads, or greenlets: it feels like threading.Lock, and its holds can be handed around. And elections:
+`for term in client.election(...): with term: ...`"""
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Literal, Optional, TypeVar, Union
 
 from ._base import Report
 from ._blocking import SLICE_MS, wait
 from ._core import lib
-from ._errors import RedlockError
+from ._election import CandidateBase, ElectionBase, SeatBase, TermBase
+from ._errors import Cancelled, Closed, RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDING, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
 from ._notify import notifier
@@ -225,3 +227,66 @@ class RLock(Lock):
     __slots__ = ()
 
     _is_reentrant = True
+
+
+class Term(TermBase, Hold):
+    """One term of a leader, a Hold whose number is `fence`: `with term:` releases the seat at the end of the block, and
+    another candidate leads.
+
+    When the lease is lost, somebody else may lead, whatever the block does: the block asks `lost`, calls check() before
+    anything that cannot be undone, or on_lost reports the loss. The block then ends without an error, and the loop
+    stands by again.
+    """
+
+    __slots__ = ()
+
+
+class Seat(SeatBase, Lock):
+    """The lock of an election."""
+
+    _hold_type: Any = Term
+
+    def _acquire(self, hold: Any, limit_ms: int) -> int:
+        """A stop() that came before the wait has begun ends it, too."""
+        if self._client._greenlets is not None:
+            return super()._acquire(hold, limit_ms)
+        status: int = _run(hold._handle, ACQUIRE, limit_ms, 0)
+        if self.is_stopped:
+            hold._cancel_of(hold._handle)
+        return wait(self._client, hold._handle) if status == PENDING else status
+
+
+class Election(ElectionBase):
+    """Made by Client.election(): `for term in election: with term: ...` is a candidate, which leads in each step.
+
+    Each step waits until it leads. The loop ends after stop() and when the client is closed.
+    """
+
+    def __iter__(self) -> Iterator[Term]:
+        """A new candidate: an iterator over its terms. A former one that was not released ends with the next step."""
+        return Candidate(self)
+
+
+class Candidate(CandidateBase):
+    """An iterator over terms."""
+
+    def __iter__(self) -> Candidate:
+        return self
+
+    def __next__(self) -> Term:
+        election, former = self._election, self._former()
+        if former is not None:
+            former._leave(None)
+        if election._is_over():
+            raise StopIteration
+        try:
+            term: Term = election._seat._take(BY_OPTION, True, False)
+        except (Cancelled, Closed):
+            if not election._is_over():
+                raise
+            raise StopIteration from None
+        if election._is_over():
+            term._leave(None)
+            raise StopIteration
+        self._term = term
+        return term

@@ -25,8 +25,7 @@ from ._listing import Listing
 from ._lock import shared
 from ._options import list_ms, with_permits
 from ._signature import name_options
-from ._task_election import Election, Seat, Term
-from ._task_lock import Hold, Lock, RLock
+from ._task_lock import Election, Hold, Lock, RLock, Seat, Term
 from .types import (
     AsyncDecorator,
     AsyncDecoratorOr,

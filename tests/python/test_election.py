@@ -10,7 +10,7 @@ import pytest
 import libredlock
 from common import follow, lead
 from libredlock import aio
-from libredlock._thread_election import Seat
+from libredlock._thread_lock import Seat
 from libredlock.testing import eventually
 from patience import GENEROUS_TIMEOUTS, lapsing, until
 

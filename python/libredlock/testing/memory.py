@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Callable, Dict, Iterable, List, Optional
 from weakref import ref
 
-from .. import _client, _lock, _task_election, _task_lock, _thread_election, _thread_lock, aio
+from .. import _client, _lock, _task_lock, _thread_lock, aio
 from .._base import Report, _mode_of, is_in_memory
 from .._binding import running_loop, settle
 from .._core import lib
@@ -68,7 +68,7 @@ class MemoryHold(InMemory, _thread_lock.Hold):
     __slots__ = ()
 
 
-class MemoryTerm(InMemory, _thread_election.Term):
+class MemoryTerm(InMemory, _thread_lock.Term):
     """A Term of a MemoryClient."""
 
     __slots__ = ()
@@ -97,7 +97,7 @@ class AsyncMemoryHold(_Looks):
     __slots__ = ()
 
 
-class AsyncMemoryTerm(_Looks, _task_election.Term):
+class AsyncMemoryTerm(_Looks, _task_lock.Term):
     """A Term of an AsyncMemoryClient."""
 
     __slots__ = ()
