@@ -264,7 +264,7 @@ class LockBase(Facts):
     def _not_mine(self) -> NotHeld:
         name = self._resource
         for hold in self._holds[:]:
-            if hold.locked():
+            if hold.owned():
                 words = f"the lock on {name!r} is held by another {self._sharer}, {self._called(hold._owner())}"
                 words += f", for {hold.remaining:.1f} s more; `with lock as hold:` gives what any may release"
                 return NotHeld(words, resource=name)
@@ -364,7 +364,7 @@ class LockBase(Facts):
         """Why it was not acquired."""
         words, owner = "", self._client._current()
         if status == BUSY and not self._admits_several:
-            owners = [other._owner() for other in self._holds[:] if other.locked()]
+            owners = [other._owner() for other in self._holds[:] if other.owned()]
             if owner in owners:
                 words = f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
             elif owners:

@@ -1,5 +1,7 @@
 """One client, and one Lock, shared by many threads."""
 
+import concurrent.futures
+import re
 import threading
 import time
 
@@ -122,6 +124,22 @@ def test_with_on_a_lock_that_another_thread_holds_is_busy(client):
     in_threads(1, enter)
     assert lock.owned()
     lock.release()
+
+
+def test_another_thread_s_lost_hold_is_not_named_as_the_holder(client, other):
+    lock, is_over = client.lock("r", wait=0, **lapsing(0.4)), threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(1) as holder:
+        hold = holder.submit(lock.take).result()
+        blocked = holder.submit(is_over.wait)  # it may still hold what it has not released
+        try:
+            with other.lock("r"):
+                assert hold.lost and lock.acquire() is False
+                assert re.match("held by (others|.* \\(pid ).*: 0 of 5 nodes granted", str(lock.refused))
+                with pytest.raises(libredlock.NotHeld, match="the lock on 'r' is not held$"):
+                    lock.release()
+        finally:
+            is_over.set()
+        assert blocked.result()
 
 
 def test_any_thread_may_release_a_hold(client):
