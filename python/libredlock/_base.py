@@ -272,7 +272,7 @@ class ClientBase:
         import json
 
         self._tell()
-        return [json.loads(line) for line in self._events]
+        return [json.loads(line) for line in list(self._events)]
 
     def _tell(self) -> None:
         """Logs what the core has queued, and calls on_lost of what was lost."""

@@ -1,6 +1,7 @@
 """Unrequested reports: records of the logger "libredlock", and on_lost."""
 
 import asyncio
+import json
 import logging
 import threading
 
@@ -53,6 +54,20 @@ def test_nodes_are_logged(records, nodes):
             record = one(records, "node_down")
     assert record.levelno == logging.WARNING and record.redlock_node == nodes[0].name
     assert nodes[0].name in record.getMessage()
+
+
+def test_events_are_read_while_another_one_happens(client, records, monkeypatch):
+    held, loads = [client.lock("r", **lapsing(0.4)).take()], json.loads
+    one(records, "lost")
+
+    def slow(line):
+        if threading.current_thread() is threading.main_thread() and len(held) == 1:
+            held.append(client.lock("s", **lapsing(0.4)).take())
+            eventually(lambda: len(records("lost")) == 2, 30)
+        return loads(line)
+
+    monkeypatch.setattr(json, "loads", slow)
+    assert "r" in [event.get("resource") for event in client.events()] and len(held) == 2
 
 
 def test_events_are_kept_and_logged_once(client, records):
