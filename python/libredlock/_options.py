@@ -177,11 +177,18 @@ def seconds(keyword: str, value: Any, allowed: str) -> float:
     duration = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(duration, (int, float)) and not _is_another_number(duration) or isinstance(duration, bool):
         raise TypeError(f"{keyword}={value!r}: takes seconds (int, float) or a timedelta; allowed: {allowed}")
-    length = float(duration)  # a small integer of numpy is not multiplied as it is
-    if not 0 <= length < math.inf:
+    length = _float(duration)  # a small integer of numpy is not multiplied as it is
+    if not 0 <= length * 1000 < math.inf:
         why = "it is negative" if length < 0 else "not a duration"
         raise refused(keyword, value, f"{why}; allowed: {allowed}")
     return length
+
+
+def _float(number: Any) -> float:
+    try:
+        return float(number)
+    except (ArithmeticError, ValueError):  # an int that is too large, a Decimal that is none
+        return math.nan
 
 
 def _is_another_number(value: Any) -> bool:
@@ -272,7 +279,7 @@ def as_text(option: Option, value: Any) -> str:
         raise TypeError(f"{option.keyword}={value!r}: takes {_TYPE_WORDS[option.type]}; allowed: {option.allowed}")
     if option.may_be_endless and str(made) == "-1":  # which the core takes for None
         raise refused(option.keyword, value, f"allowed: {option.allowed}")
-    made = float(made) if option.type == "float" else made
+    made = _float(made) if option.type == "float" else made
     return str(made).lower() if option.type == "bool" else str(made)
 
 
@@ -284,7 +291,10 @@ def as_bytes(keyword: str, value: str) -> bytes:
     """Text for the core, which ends at the first NUL."""
     if "\0" in value:
         raise InvalidOption(f"{keyword}: a NUL character is not allowed")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError as failure:
+        raise InvalidOption(f"{keyword}: not encodable as UTF-8 ({failure.reason})") from None
 
 
 def node_urls(nodes: Union[None, str, Iterable[str]]) -> str:

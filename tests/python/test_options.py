@@ -85,6 +85,8 @@ REFUSED = [
     ({"ttl": 0}, ValueError, ["ttl=0", "0.02 s to 86400 s"]),
     ({"ttl": math.nan}, ValueError, ["ttl=nan", "0.02 s to 86400 s"]),
     ({"ttl": math.inf}, ValueError, ["ttl=inf", "0.02 s to 86400 s"]),
+    ({"ttl": 1e308}, ValueError, ["ttl=1e+308", "0.02 s to 86400 s"]),
+    ({"ttl": Decimal("sNaN")}, ValueError, ["ttl=Decimal('sNaN')", "0.02 s to 86400 s"]),
     ({"ttl": "10"}, TypeError, ["ttl='10'", "0.02 s to 86400 s"]),
     ({"ttl": True}, TypeError, ["ttl=True"]),
     ({"ttl": None}, TypeError, ["ttl=None"]),
@@ -100,6 +102,7 @@ REFUSED = [
     ({"renew": "true"}, TypeError, ["renew='true'"]),
     ({"client_name": b"x"}, TypeError, ["client_name=b'x'", "a str"]),
     ({"key_prefix": "a\0b"}, ValueError, ["key_prefix", "NUL"]),
+    ({"key_prefix": "\ud800"}, ValueError, ["key_prefix", "UTF-8"]),
     ({"ttll": 1}, TypeError, ["ttll=", "did you mean ttl="]),
     ({"ttl_ms": 1}, TypeError, ["ttl_ms=", "use ttl= in seconds"]),
     ({"max_hold_ms": 1}, TypeError, ["max_hold_ms=", "use max_hold= in seconds"]),
@@ -238,6 +241,13 @@ def test_a_second_argument_is_refused_by_client(made):
 
 def test_no_foreign_name_is_one_of_ours():
     assert not set(_options.FOREIGN) & set(_options.OPTIONS)
+
+
+def test_numbers_beyond_floats_are_refused_by_name():
+    with libredlock.Client(URL) as client:
+        for name, value in ("ttl", 10**400), ("wait", Fraction(10**400)), ("retry_jitter", 10**400):
+            with pytest.raises(libredlock.InvalidOption, match=f"^{name}=.*; allowed: |^{name}=.*: allowed: 0 to 1"):
+                client.lock("r", **{name: value})
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1e12, math.nan, "1", True])
