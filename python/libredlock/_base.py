@@ -213,7 +213,8 @@ class ClientBase:
         it goes through all keys of every node, up to 25,000 a second, and the user needs +scan.
 
         pattern: as Redis' SCAN has it, of the name behind key_prefix: `client.locks("orders:*")`. Without a `*`, `?` or
-            `[` it is one name, which needs no SCAN, and is listed also when it is free.
+            `[` it is one name, which needs no SCAN, and is listed also when it is free; of permits that is slot 0, and
+            `client.status(name, permits=n)` tells of all.
         timeout: the list ends with what was found by then, and `more` is True; so it is beyond 10,000 locks.
         Raises NoQuorum or RefusedConfig if too few nodes have told all that they have.
         """

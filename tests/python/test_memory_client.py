@@ -12,6 +12,7 @@ import libredlock
 from libredlock import aio
 from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
 from libredlock.testing.store import Store
+from patience import busy
 
 
 def public(kind):
@@ -34,6 +35,26 @@ def any_client(request):
     if request.param == "memory":
         return MemoryClient()
     return request.getfixturevalue("client")
+
+
+def test_other_numbers_of_permits_are_refused(any_client):
+    with any_client.semaphore("gpu", 2):
+        with pytest.raises(libredlock.RefusedConfig, match="permits is 3; others that use the resource have 2"):
+            any_client.semaphore("gpu", 3, wait=0).take()
+        assert any_client.semaphore("gpu", 2, wait=0).acquire()
+
+
+def test_a_list_for_a_name_has_one_permit(any_client):
+    with any_client.semaphore("gpu", 2), any_client.semaphore("gpu", 2):
+        assert [row.slot for row in any_client.locks("gpu")] == [0]
+        assert [row.slot for row in any_client.locks("gpu*")] == [0, 1]
+
+
+def test_a_refused_acquire_has_not_asked_who_holds_the_lock(any_client):
+    with any_client.lock("r"):
+        lock = any_client.lock("r", wait=0)
+        assert lock.acquire() is False and lock.refused.held_by is None
+        assert busy(lock.take).held_by
 
 
 def test_renewals_go_on_with_the_lease_that_expire_set():

@@ -230,9 +230,10 @@ class _InMemory:
             raise NoQuorum(f'no quorum: 0 of 1 nodes listed "{pattern}", 1 needed: memory unreachable')
         with store.mutex:
             names = sorted({name for name in store.names() if fnmatchcase(name.decode("latin-1"), glob)})
-            if not names and not set("*?[").intersection(glob):
-                return Listing([Listed(pattern, "", "free", None, None, None, 0, None)])
-            return Listing(row for name in names for row in store.listed(name, name[len(self._prefix):]))
+            rows = [row for name in names for row in store.listed(name, name[len(self._prefix):])]
+            if not set("*?[").intersection(glob):
+                rows = [row for row in rows if not row.slot] or [Listed(pattern, "", "free", None, None, None, 0, None)]
+            return Listing(rows)
 
     def _bootstrapper(self, new: bool, yes: bool, replace: bool, dry: bool) -> Callable[[], List[Dict[str, Any]]]:
         _mode_of(new, yes, replace, dry)

@@ -142,8 +142,11 @@ class Store:
             ahead: Set[bytes] = set()
             for handle in self.waiting[:]:
                 handle.attempts += 1
+                handle.words = self._another_number(handle)
                 if not self.reachable:
                     status = lib.REDLOCK_NO_QUORUM
+                elif handle.words:
+                    status = lib.REDLOCK_REFUSED_CONFIG
                 elif ahead.isdisjoint(handle.names) and self._grant(handle):
                     status = OK
                 else:
@@ -155,6 +158,15 @@ class Store:
                     ended.append(handle)
         for handle in ended:
             handle.wake()
+
+    def _another_number(self, handle: Handle) -> str:
+        """Why its number of permits is refused: those that hold the resource have another one."""
+        permits = int(handle.option("permits"))
+        mixed = {entry.permits for entry in self.held(handle.names[0]) if entry.slot < permits} - {1, permits}
+        if permits == 1 or not mixed:
+            return ""
+        others = f"permits is {permits}; others that use the resource have {mixed.pop()}"
+        return f'no quorum: 0 of 1 nodes granted "{handle.shown()}", 1 needed: memory error: {others}'
 
     def _grant(self, handle: Handle) -> bool:
         entry = Entry(handle, self.now_ms())
@@ -197,7 +209,7 @@ class Handle:
         self.client, self.native, self.names = client._store_key, native, names
         self.entry: Optional[Entry] = None
         self.token, self.fence, self.slot, self.attempts, self.extensions = "", 0, -1, 0, 0
-        self.is_adopted = self.has_removed = False
+        self.is_adopted = self.has_removed = self.has_asked = False
         self.status = lib.REDLOCK_NOT_HELD
         self.until_ms = float("inf")
         self.wake: Callable[[], object] = lambda: None
@@ -230,6 +242,7 @@ class Handle:
 
     def start(self, operation: int, argument: int) -> int:
         operation &= ~lib.REDLOCK_AT_ONCE
+        self.has_asked = operation == lib.REDLOCK_WHO
         if operation == lib.REDLOCK_ACQUIRE:
             wait_ms = int(self.option("wait_ms")) if argument == -2 else argument
             retries_ms = int(self.option("retry_count")) * int(self.option("retry_delay_ms"))
@@ -344,11 +357,13 @@ class Handle:
         self.token, self.is_adopted = token, True
         return int(OK)
 
+    def shown(self) -> str:
+        return ", ".join(name.decode("utf-8", "backslashreplace") for name in self.names)
+
     def message(self) -> str:
-        name = ", ".join(name.decode("utf-8", "backslashreplace") for name in self.names)
         if self.status == lib.REDLOCK_NO_QUORUM:
-            return f'no quorum: 0 of 1 nodes granted "{name}", 1 needed: memory unreachable'
-        return self.words or f'"{name}" is held by others'
+            return f'no quorum: 0 of 1 nodes granted "{self.shown()}", 1 needed: memory unreachable'
+        return self.words or f'"{self.shown()}" is held by others'
 
     def others(self) -> List[Entry]:
         wanted = self.option("slot") if int(self.option("permits")) > 1 else "0"
@@ -356,7 +371,7 @@ class Handle:
         return [entry for entry in held if not wanted.isdigit() or entry.slot == int(wanted)]
 
     def held_by(self) -> Optional[Holder]:
-        others = self.others()
+        others = self.others() if self.has_asked else []
         return others[0].holder(self.store.now_ms(), len(others)) if others else None
 
     def votes(self) -> Dict[str, Vote]:
