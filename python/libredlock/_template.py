@@ -24,12 +24,14 @@ class Template:
         """Raises ValueError for braces that do not match, and for a value without a name."""
         if not isinstance(text, str):
             raise TypeError(f"Template({text!r}): takes a str with names in braces")
+        parse = _formatter().parse
         try:
-            paths = [path for _, path, _, _ in _formatter().parse(text) if path is not None]
+            pieces = list(parse(text))
+            pieces += [inner for _, _, form, _ in pieces for inner in parse(form or "")]  # as in {number:{width}}
         except ValueError as failure:
             raise ValueError(f"{text!r}: {failure}") from None
-        self.text, self._paths = text, paths
-        self.fields = frozenset(path.split(".")[0].split("[")[0] for path in paths)
+        self.text, self._paths = text, [path for _, path, _, _ in pieces if path is not None]
+        self.fields = frozenset(path.split(".")[0].split("[")[0] for path in self._paths)
         for field in self.fields:
             if not field.isidentifier():
                 raise ValueError(f"{text!r}: {{{field}}} is no name; allowed: as in {{order}} or {{order.id}}")

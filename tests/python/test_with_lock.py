@@ -439,6 +439,8 @@ def test_a_template_makes_the_same_names_elsewhere(client):
     assert client.with_lock(template)(lambda order: held(client, template.format(order=order)))(Order(7))
     assert client.with_lock([template, b"x"], hold="hold")(lambda order, hold: hold.resource)(Order(7))[0] == "ship:007"
     assert libredlock.Template("{self}").format(self=1) == "1"
+    wide = libredlock.Template("day:{day:0{width}}")
+    assert wide.fields == {"day", "width"} and wide.format(day=7, width=2) == "day:07"
     assert repr(template) == f"libredlock.Template({template.text!r})"
     for value in (None, "", Order(7)):
         with pytest.raises(ValueError, match="neither None nor|without a text of its own"):
