@@ -377,10 +377,10 @@ class ClientBase:
         """What an inspection found."""
         handle: Any = probe._handle
         resource: Any = probe._resource
-        answers = votes(handle, list(self._nodes))
         verdict = lib.redlock_lock_verdict(handle)
         if verdict == lib.REDLOCK_VERDICT_UNKNOWN:
-            raise error(status, text(lib.redlock_lock_message, handle), resource, answers)
+            raise probe._error(status)
+        answers = votes(handle, list(self._nodes))
         if verdict not in (lib.REDLOCK_VERDICT_HELD, lib.REDLOCK_VERDICT_SHARED):
             return Report(resource, _VERDICTS[verdict], None, None, answers)
         ttl_ms = lib.redlock_lock_holder_ttl_ms(handle)

@@ -179,6 +179,8 @@ def test_words_name_options_and_values_as_they_are_given(client):
         with libredlock.Client(url, connect_timeout=0.05, outage_wait=0.2) as silent:
             with pytest.raises(libredlock.NoQuorum, match="or raise connect_timeout$"):
                 silent.lock("max_ttl_ms").take()
+            with pytest.raises(libredlock.NoQuorum, match="or raise connect_timeout$"):
+                silent.status("r")
 
 
 FOREIGN = [
