@@ -370,6 +370,9 @@ class HoldBase(Facts):
 
     def _abandon(self) -> None:
         """Takes back what a refused or interrupted call has reached, without waiting for the nodes."""
+        if self._count > 1:  # the innermost acquisition of several
+            self._count -= 1
+            return
         self._end()
         self._forget()
         self._client._process()  # a cancel is only a mark: this sends the deletes

@@ -222,11 +222,9 @@ class LockBase(Facts):
             self._take_off(hold)
 
     def _abandon(self, hold: Any) -> None:
-        if hold._count > 1:  # the innermost acquisition of several
-            hold._count -= 1
-            return
         hold._abandon()
-        self._take_off(hold)
+        if hold._has_ended:
+            self._take_off(hold)
 
     def _own(self, owner: Any) -> Optional[HoldBase]:
         """The newest of the owner's holds, or one whose owner has ended; None without."""

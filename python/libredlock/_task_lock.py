@@ -113,11 +113,17 @@ class Hold(HoldBase):
 
     async def __aenter__(self: AnyHold) -> AnyHold:
         """The hold itself, renewed until the end of the block; an adopted one is extended first."""
-        if self._begin_to_renew():
-            await self.extend()
-            self._renew = self._renew is not False
-        self._enter_body()
-        return self
+        try:
+            if self._begin_to_renew():
+                await self.extend()
+                self._renew = self._renew is not False
+            self._enter_body()
+            return self
+        except RedlockError:
+            raise
+        except BaseException:
+            self._abandon()
+            raise
 
     async def __aexit__(
         self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]

@@ -87,11 +87,17 @@ class Hold(HoldBase):
 
     def __enter__(self: AnyHold) -> AnyHold:
         """The hold itself, renewed until the end of the block; an adopted one is extended first."""
-        if self._begin_to_renew():
-            self.extend()
-            self._renew = self._renew is not False
-        self._enter_body()
-        return self
+        try:
+            if self._begin_to_renew():
+                self.extend()
+                self._renew = self._renew is not False
+            self._enter_body()
+            return self
+        except RedlockError:
+            raise
+        except BaseException:
+            self._abandon()
+            raise
 
     def __exit__(
         self, kind: Optional[type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]

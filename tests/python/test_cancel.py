@@ -36,7 +36,12 @@ async def plain(lock):
         await lock.release()
 
 
-@pytest.mark.parametrize("body", [cycle, plain])
+async def block_of_a_hold(lock):
+    async with await lock.take():
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("body", [cycle, plain, block_of_a_hold])
 def test_a_cancel_at_any_turn_of_the_loop_leaves_no_key(nodes, run, body):
     async def main():
         async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:

@@ -140,6 +140,18 @@ def test_an_interrupt_at_any_line_poisons_no_lock(client, nodes, kind):
     nodes.no_keys()
 
 
+def test_an_interrupt_as_a_hold_s_block_begins_releases_it(client, nodes):
+    lock, number = client.lock("r", ttl=30, wait=20), 1
+    while cut_off(lock.take().__enter__, number):
+        assert not lock.locked() or number == 1  # nothing has begun there
+        while lock.locked():
+            lock.release()
+        number += 1
+    assert number > 20
+    lock.release()
+    nodes.no_keys()
+
+
 def test_a_release_that_was_cut_off_twice_is_completed(client):
     """The second signal has cut off the repair: it is marked, and the core was never told."""
     lock = client.lock("r", ttl=30)
