@@ -103,7 +103,8 @@ def test_of_a_thousand_programs_the_oldest_makes_room(nodes, make_client):
 
 def test_what_a_neighbour_forged_goes(nodes, make_client):
     put(nodes[0], {b"\xff\n\x00": b"\x00" * 10, "huge": b"x" * 30000000, "v1": "v1 1e3 1", "": ""})
-    put(nodes[1], {f"web {i}": f"v1 {clock_s(nodes[1])} 1" for i in range(100000)})
+    now_s = clock_s(nodes[1])
+    put(nodes[1], {f"web {i}": f"v1 {now_s} 1" for i in range(100000)})
     nodes[2].command("SET", KEY, "by hand")
     client = make_client(nodes.urls)
     lock = client.lock()
