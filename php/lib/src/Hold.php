@@ -26,6 +26,9 @@ class Hold implements HoldInterface
     /** @internal Whose it is: a Fiber, a coroutine, or what stands for code outside of them. */
     public ?\WeakReference $owner = null;
 
+    /** @internal How often it was taken and not released, with the option reentrant. */
+    public int $depth = 0;
+
     /** In nanoseconds, if there is a listener. */
     private ?int $heldSince = null;
 
@@ -75,6 +78,7 @@ class Hold implements HoldInterface
         if ($status !== \REDLOCK_OK && ($status = $this->left($status)) !== \REDLOCK_OK) {
             $this->fail($status);
         }
+        $this->depth--;
     }
 
     public function detach(): string
@@ -202,21 +206,24 @@ class Hold implements HoldInterface
     {
         $status = $this->perform(\REDLOCK_ACQUIRE, -2);
         $status === \REDLOCK_OK || $this->fail($status);
+        $this->depth++;
         return $this->around($body);
     }
 
     /** @internal Calls the body with this hold, and releases it whatever happens, unless the body has done that. */
     public function around(callable $body): mixed
     {
+        $depth = $this->depth;
         $result = null;
         $hasFailed = true;
         try {
             $result = $this->driver->body($this, $this->native, $body);
             $hasFailed = false;
         } finally {
-            $hasFailed && $this->releaseAfterFailure();
+            $isReleased = $this->depth < $depth || $this->hasEnded() && $this->loss === null;
+            $hasFailed && !$isReleased && $this->releaseAfterFailure();
         }
-        $this->releaseAfterSuccess($result);
+        $isReleased || $this->releaseAfterSuccess($result);
         return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
     }
 
@@ -314,9 +321,6 @@ class Hold implements HoldInterface
 
     private function releaseAfterSuccess(mixed $result): void
     {
-        if ($this->native->state() === \REDLOCK_STATE_FREE && $this->loss === null) {
-            return; /* the body released or detached it */
-        }
         try {
             $this->release();
         } catch (\Throwable $failure) {
@@ -327,8 +331,8 @@ class Hold implements HoldInterface
     /** The error of the body leaves as it is, so what the release came to is only logged. */
     private function releaseAfterFailure(): void
     {
-        $status = $this->native->state() === \REDLOCK_STATE_FREE ? \REDLOCK_OK
-            : $this->left($this->perform(\REDLOCK_RELEASE, 0));
+        $status = $this->hasEnded() ? \REDLOCK_OK : $this->left($this->perform(\REDLOCK_RELEASE, 0));
+        $this->depth--;
         $isTold = $status === \REDLOCK_LOST && $this->loss !== 'closed'; /* the loss is an event by itself */
         $status === \REDLOCK_OK || $isTold || $this->driver->events?->warn('redlock: {message}',
             ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);

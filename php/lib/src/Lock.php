@@ -310,6 +310,7 @@ final class Lock implements LockInterface
         $status = $hold->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
         $hold->owner = $owner;
         if ($status === \REDLOCK_OK) {
+            $hold->depth++;
             if ($again === null) {
                 $this->holds[] = $hold;
                 $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;

@@ -140,6 +140,25 @@ final class KindsTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAnInnerBodyThatReleasesEarlyKeepsTheOuterHold(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('tree', reentrant: true);
+        $returns = static fn (Hold $hold) => $hold->release();
+        $fails = static fn (Hold $hold) => throw new \DomainException((string) $hold->release());
+        foreach ([$returns, $fails] as $inner) {
+            $lock->run(function (Hold $hold) use ($client, $lock, $inner): void {
+                try {
+                    $lock->run($inner);
+                } catch (\DomainException) {
+                }
+                $this->assertTrue($hold->isHeld());
+                $this->assertFalse($client->lock('tree')->tryAcquire());
+            });
+            $this->assertNothingIsLeft();
+        }
+    }
+
     public function testALostReentrantLockIsNotTakenAgainInside(): void
     {
         $lock = $this->client()->lock('tree', ttlMs: 4000, nodeTimeoutMs: 1000, reentrant: true);
