@@ -49,10 +49,6 @@
   if (!zend_parse_arg_str(ARGUMENT($input), &$1, 0, ARGUMENT_NUMBER($input)))
     REFUSE_ARGUMENT($input, Z_EXPECTED_STRING);
 %}
-%typemap(in, phptype="?string") zend_string *nodes %{
-  if (!zend_parse_arg_str(ARGUMENT($input), &$1, 1, ARGUMENT_NUMBER($input)))
-    REFUSE_ARGUMENT($input, Z_EXPECTED_STRING_OR_NULL);
-%}
 %typemap(in, phptype="string") const char * (zend_string *text = NULL) %{
   if (!zend_parse_arg_str(ARGUMENT($input), &text, 0, ARGUMENT_NUMBER($input)))
     REFUSE_ARGUMENT($input, Z_EXPECTED_STRING);

@@ -12,35 +12,6 @@
 
 ZEND_DECLARE_MODULE_GLOBALS(redlock)
 
-static zend_string *environment_nodes(void)
-{
-  zend_string *nodes = NULL;
-  const char *value;
-  tsrm_env_lock(); /* putenv of another thread */
-  value = getenv("REDLOCK_NODES");
-  if (value && *value)
-    nodes = zend_string_init(value, strlen(value), 0);
-  tsrm_env_unlock();
-  return nodes;
-}
-
-/* The nodes from the argument, the ini or the environment; NULL with an exception thrown. */
-static zend_string *find_nodes(zend_string *argument)
-{
-  zend_string *nodes;
-  if (argument)
-    return zend_string_copy(argument);
-  nodes = redlock_php_ini_nodes();
-  if (!nodes)
-    nodes = environment_nodes();
-  if (nodes)
-    return nodes;
-  redlock_php_throw_text(REDLOCK_INVALID,
-                         "no nodes were given: pass them as argument $nodes, or set redlock.nodes in php.ini, or "
-                         "REDLOCK_NODES in the environment (FPM clears the environment unless clear_env = no)");
-  return NULL;
-}
-
 static int compare_texts(const void *a, const void *b)
 {
   return zend_binary_strcmp(ZSTR_VAL(*(zend_string *const *)a), ZSTR_LEN(*(zend_string *const *)a),
@@ -120,14 +91,14 @@ static redlock_client *open_client(zend_string *nodes, HashTable *options)
 {
   redlock_client *handle = redlock_client_new();
   int status = REDLOCK_NO_MEMORY;
-  if (handle) {
-    status = redlock_client_set(handle, "nodes", ZSTR_VAL(nodes));
-    if (status == REDLOCK_OK && redlock_php_set_client_options(handle, options))
+  if (handle && redlock_php_set_client_options(handle, options)) {
+    status = redlock_client_set(handle, "nodes", ZSTR_VAL(nodes)); /* last: those among the options were only read */
+    if (status == REDLOCK_OK)
       status = fit_ttl(handle);
-    if (status == REDLOCK_OK && !EG(exception))
+    if (status == REDLOCK_OK)
       status = redlock_client_open(handle);
   }
-  if (status == REDLOCK_OK && !EG(exception))
+  if (status == REDLOCK_OK)
     return handle;
   if (!EG(exception))
     redlock_php_throw_status(status, handle ? redlock_php_client_message(handle) : zend_strpprintf(0, "out of memory"));
@@ -256,28 +227,24 @@ void redlock_php_drop_client(native_client *client)
     end_client(client);
 }
 
-native_client *redlock_php_use_client(zend_string *argument, HashTable *options)
+native_client *redlock_php_use_client(zend_string *nodes, HashTable *options)
 {
   native_client *client = NULL;
-  zend_string *key = NULL, *nodes = find_nodes(argument);
-  if (nodes && strlen(ZSTR_VAL(nodes)) != ZSTR_LEN(nodes)) {
+  if (strlen(ZSTR_VAL(nodes)) != ZSTR_LEN(nodes)) {
     redlock_php_throw_text(REDLOCK_INVALID, "nodes must not contain any null bytes");
-  } else if (nodes && redlock_php_check_options(options)) {
-    key = table_key(nodes, options);
+  } else if (redlock_php_check_options(options)) {
+    zend_string *key = table_key(nodes, options);
     client = find_client(key);
     if (!client) {
       redlock_client *handle = open_client(nodes, options);
       client = handle ? add_client(key, handle) : NULL;
     }
+    zend_string_release(key);
     if (client && !redlock_php_check_defaults(client->handle, options)) {
       redlock_php_drop_client(client);
       client = NULL;
     }
   }
-  if (nodes)
-    zend_string_release(nodes);
-  if (key)
-    zend_string_release(key);
   return client;
 }
 

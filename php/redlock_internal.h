@@ -86,9 +86,6 @@ void redlock_php_end_thread(zend_redlock_globals *globals);
 int64_t redlock_php_generation(void);
 bool redlock_php_watch_forks(void);
 
-/* redlock_module.c: redlock.nodes of php.ini, which is shown without passwords */
-zend_string *redlock_php_ini_nodes(void);
-
 /* redlock_exceptions.c */
 void redlock_php_give_result(HashTable *result); /* to the exception that was thrown; consumed */
 void redlock_php_give_reason(int loss);          /* to the LostException that was thrown: enum redlock_loss */

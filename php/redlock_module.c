@@ -33,12 +33,6 @@ STD_PHP_INI_ENTRY_EX(NODES, "", PHP_INI_ALL, OnUpdateString, nodes, zend_redlock
                      display_nodes)
 PHP_INI_END()
 
-zend_string *redlock_php_ini_nodes(void)
-{
-  const char *value = GLOBAL(nodes);
-  return value && *value ? zend_string_init(value, strlen(value), 0) : NULL;
-}
-
 int redlock_php_startup(int type, int module_number)
 {
   ZEND_INIT_MODULE_GLOBALS(redlock, redlock_php_begin_thread, redlock_php_end_thread);
@@ -65,6 +59,7 @@ void redlock_php_seal(zend_class_entry *client, zend_class_entry *lock)
   lock->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NOT_SERIALIZABLE;
 #if PHP_VERSION_ID >= 80200
   zend_add_parameter_attribute(client->constructor, 0, ZSTR_KNOWN(ZEND_STR_SENSITIVEPARAMETER), 0);
+  zend_add_parameter_attribute(client->constructor, 1, ZSTR_KNOWN(ZEND_STR_SENSITIVEPARAMETER), 0);
 #endif
 }
 

@@ -52,7 +52,7 @@ attempt(fn () => redlock_option_at(1000, REDLOCK_OPTION_NAME));
 ?>
 --EXPECT--
 ArgumentCountError: Redlock\Native\Client::__construct() expects exactly 2 arguments, 0 given
-TypeError: Redlock\Native\Client::__construct(): Argument #1 ($nodes) must be of type ?string, array given
+TypeError: Redlock\Native\Client::__construct(): Argument #1 ($nodes) must be of type string, array given
 Redlock\Exception\InvalidOptionException: nodes must not contain any null bytes
 TypeError: Redlock\Native\Client::__construct(): Argument #2 ($options) must be of type array, string given
 ValueError: options must have names as keys, as in ['ttl_ms' => 10000]

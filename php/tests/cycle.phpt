@@ -7,7 +7,7 @@ redlock
 --FILE--
 <?php
 use Redlock\Native\{Client, Lock};
-$client = new Client(null, ['connect_timeout_ms' => 20000]);
+$client = new Client(getenv('REDLOCK_NODES'), ['connect_timeout_ms' => 20000]);
 $options = ['ttl_ms' => 20000, 'node_timeout_ms' => 2000];
 $lock = new Lock($client, "phpt\0cycle", $options);
 echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 60000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 10000 ? 'valid' : 'short', "\n";

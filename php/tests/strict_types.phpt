@@ -18,4 +18,4 @@ try {
 ?>
 --EXPECT--
 redlock_status_name(): Argument #1 ($status) must be of type int, string given
-Redlock\Native\Client::__construct(): Argument #1 ($nodes) must be of type ?string, int given
+Redlock\Native\Client::__construct(): Argument #1 ($nodes) must be of type string, int given

@@ -8,18 +8,15 @@ use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
-use Redlock\Exception\NoQuorumException;
 use Redlock\Hold;
 use Redlock\Lock;
 use Redlock\LongLease;
 use Redlock\Options;
+use Redlock\Testing\MemoryClient;
 
 /** The clusters of config/autoload/redlock.php, and locks on them. One object serves all coroutines of a worker. */
 final class Locks
 {
-    /** Where no server can be: connecting is refused by the system at once. */
-    private const NOWHERE = 'unix:///dev/null/redlock';
-
     /** @var array<string, Client> */
     private array $clients = [];
     private int $pid = 0;
@@ -129,18 +126,15 @@ final class Locks
     /** @internal Refuses, without asking a node, what can never be locked: options out of range, unknown names. */
     public function check(LockSpec $spec): void
     {
-        $config = $spec->pools === null ? $this->config($spec->cluster) : ['nodes' => $spec->pools];
-        $config = ['nodes' => self::NOWHERE] + PoolNodes::resolve($config, $this->pools);
-        $client = Client::fromArray($config);
-        try {
-            $names = static fn (int $number): string => "check $number";
-            $resources = \array_map($names, \array_keys((array) $spec->resource));
-            $this->lockOf($client, $resources, $spec->options)->acquire(0);
-        } catch (NoQuorumException) {
-            /* the options were good */
-        } finally {
-            $client->drain(0);
-        }
+        $client = $this->made($spec->place(),
+            $spec->pools === null ? $this->config($spec->cluster) : ['nodes' => $spec->pools],
+            static function (#[\SensitiveParameter] array $config): Client {
+                $nodes = \array_diff(['nodes' => Client::nodes($config['nodes'])], ['memory://', null]);
+                return new MemoryClient($nodes + \array_diff_key($config, ['nodes' => true]));
+            });
+        $names = static fn (int $number): string => "check $number";
+        $resources = \array_map($names, \array_keys((array) $spec->resource));
+        $this->lockOf($client, $resources, $spec->options)->tryAcquire();
     }
 
     /** @internal */
@@ -195,8 +189,22 @@ final class Locks
             $this->pid = \getmypid();
             $this->clients = [];
         }
-        return $this->clients[$name] ??= Client::fromArray(PoolNodes::resolve($config, $this->pools), $this->logger,
-            dispatcher: $this->dispatcher);
+        return $this->clients[$name] ??= $this->made($name, $config,
+            fn (#[\SensitiveParameter] array $config): Client => Client::fromArray($config, $this->logger,
+                dispatcher: $this->dispatcher));
+    }
+
+    /**
+     * @param array<string, mixed> $config
+     * @param \Closure(array<string, mixed>): Client $make of the same with URLs as nodes
+     */
+    private function made(string $place, #[\SensitiveParameter] array $config, \Closure $make): Client
+    {
+        try {
+            return $make(PoolNodes::resolve($config, $this->pools));
+        } catch (InvalidOptionException $wrong) {
+            throw new InvalidOptionException("$place: {$wrong->getMessage()}");
+        }
     }
 
     /** @return array<string, mixed> without the passwords of nodes and pools */

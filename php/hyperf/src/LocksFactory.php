@@ -17,6 +17,6 @@ final class LocksFactory
         $clusters = (array) ($config->get('redlock') ?? require \dirname(__DIR__) . '/publish/redlock.php');
         $logger = $container->has(StdoutLoggerInterface::class) ? $container->get(StdoutLoggerInterface::class) : null;
         $dispatcher = $container->has(EventDispatcherInterface::class) ? new LateDispatcher($container) : null;
-        return new Locks($clusters, $config->get('redis', []), $logger, $dispatcher);
+        return new Locks($clusters, (array) $config->get('redis', []), $logger, $dispatcher);
     }
 }

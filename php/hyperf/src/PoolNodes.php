@@ -46,6 +46,7 @@ final class PoolNodes
      */
     private static function pool(string $name, #[\SensitiveParameter] array $pools): array
     {
+        $pools = \array_filter($pools, \is_array(...));
         $pool = $pools[$name]
             ?? throw new InvalidOptionException("there is no redis pool \"$name\" in config/autoload/redis.php; "
             . 'a node is a URL (redis://host:port) or one of: ' . (\implode(', ', \array_keys($pools)) ?: 'none'));

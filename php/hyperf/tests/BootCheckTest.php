@@ -32,7 +32,11 @@ final class BootCheckTest extends TestCase
             'wrong' => ['nodes' => ['r1'], 'waits' => 5],
             'away' => ['nodes' => ['nowhere']],
             'parts' => ['nodes' => [['host' => 'redis-1.invalid', 'auth' => 'secret']]],
-        ], ['r1' => ['host' => 'redis-1.invalid'], 'set' => ['host' => 'r', 'sentinel' => ['enable' => true]]]);
+            'long' => ['nodes' => ['redis://redis-1.invalid', 'unix:///r.sock?db=1&max_ttl=5m']],
+            'typo' => ['nodes' => ['redis://redis-1.invalid', 'redis://redis-2.invalid:port']],
+            'memory' => ['nodes' => ['memory://'], 'shared' => true, 'fence' => true],
+        ], ['r1' => ['host' => 'redis-1.invalid'], 'set' => ['host' => 'r', 'sentinel' => ['enable' => true]],
+            'url' => 'redis://redis-1.invalid']);
     }
 
     private function check(LockSpec $spec, string $method = 'pay'): void
@@ -47,6 +51,8 @@ final class BootCheckTest extends TestCase
         $this->check(new LockSpec('order:#{id}', ['ttl_ms' => 25000, 'wait_ms' => -1, 'retry_delay_ms' => 50,
             'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'told'));
         $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
+        $this->check(new LockSpec('order', ['ttl_ms' => 300000], 'long'));
+        $this->check(new LockSpec('order', cluster: 'memory'));
         $this->check(new LockSpec('order', pools: ['r1']));
         $this->check(new LockSpec('order', hold: 'hold'), 'shut');
         $this->check(new LockSpec(['order:#{id}', 'stock:#{this.id}']));
@@ -107,6 +113,12 @@ final class BootCheckTest extends TestCase
             'a pool of the cluster' => ['there is no redis pool "nowhere"', new LockSpec('x', cluster: 'away')],
             'a node in parts' => ['a node in config/autoload/redlock.php is array; allowed: a URL',
                 new LockSpec('x', cluster: 'parts')],
+            'a URL of the cluster' => ['cluster typo: nodes: entry 2: the port is not a number',
+                new LockSpec('x', cluster: 'typo')],
+            'a TTL above the max_ttl of the list' => ['ttlMs 300001 is above maxTtlMs, 300000',
+                new LockSpec('x', ['ttl_ms' => 300001], 'long')],
+            'a pool that is no array' => ['pools url: there is no redis pool "url" in config/autoload/redis.php; a '
+                . 'node is a URL (redis://host:port) or one of: r1, set', new LockSpec('x', pools: ['url'])],
             'a sentinel set' => ['"set" is a sentinel set', new LockSpec('x', pools: ['set'])],
             'a TTL of the old annotation' => ['ttl is "5"; allowed',
                 new LockSpec('x', ['ttl_ms' => 5], pools: ['r1'], translate: Compatibility::exception(...))],

@@ -116,6 +116,7 @@ final class PoolNodesTest extends TestCase
             'an option' => [static fn () => $locks(nodes: ['a'], ttl_ms: 5)->client()],
             'an option at the boot' => [static fn () => $locks(nodes: ['a'])->check(
                 new LockSpec('x', ['ttl_ms' => 5]))],
+            'a URL at the boot' => [static fn () => $locks(nodes: ['redis://:s3cret@r1:x'])->check(new LockSpec('x'))],
             'clusters that are no list' => [static fn () => new Locks(['default' => ['nodes' => 'redis://:s3cret@r']],
                 's3cret')],
         ];

@@ -227,13 +227,13 @@ class Client implements ClientInterface
         ?Loop $loop,
         ?EventDispatcherInterface $dispatcher,
     ): self {
-        if (Options::isTrue($options['shared'] ?? false)) {
-            unset($options['fence']); // its locks have no number
-        }
-        $nodes = self::join($nodes);
-        if (($nodes ?? (\ini_get('redlock.nodes') ?: \getenv('REDLOCK_NODES', true))) === 'memory://') {
+        $nodes = self::nodes($nodes) ?? throw new InvalidOptionException('no nodes were given: pass them as argument '
+            . '$nodes, or set redlock.nodes in php.ini, or REDLOCK_NODES in the environment (FPM clears the '
+            . 'environment unless clear_env = no)');
+        if ($nodes === 'memory://') {
             return new MemoryClient($options, Store::ofProcess(), $logger, $dispatcher);
         }
+        $options = Options::ofClient($options);
         $native = new Native\Client($nodes, $options);
         $events = EventLog::of($native, $logger, $dispatcher);
         $blocking = new BlockingDriver($native, $events, $loop);
@@ -244,13 +244,15 @@ class Client implements ClientInterface
         });
     }
 
-    private static function join(#[\SensitiveParameter] mixed $nodes): ?string
+    /** @internal The list that is given, or that of php.ini or the environment; null: there is none. */
+    public static function nodes(#[\SensitiveParameter] mixed $nodes): ?string
     {
         foreach (\is_array($nodes) ? $nodes : [$nodes ?? ''] as $node) {
             \is_string($node) || throw new \TypeError('nodes must be a string, a list of strings or null, '
                 . \get_debug_type($node) . ' given');
         }
-        return \is_array($nodes) ? \implode(',', $nodes) : $nodes;
+        return \is_array($nodes) ? \implode(',', $nodes)
+            : $nodes ?? ((\ini_get('redlock.nodes') ?: \getenv('REDLOCK_NODES', true)) ?: null);
     }
 
     private function __clone()

@@ -121,6 +121,15 @@ final class Options
     }
 
     /**
+     * @param array<string, mixed> $options by the names of the table
+     * @return array<string, mixed> the same as defaults: locks that are shared have no number
+     */
+    public static function ofClient(#[\SensitiveParameter] array $options): array
+    {
+        return self::isTrue($options['shared'] ?? false) ? \array_diff_key($options, ['fence' => true]) : $options;
+    }
+
+    /**
      * Those that are defaults of locks: they belong to the PHP object, and clients that differ in them alone share
      * their connections.
      *

@@ -129,11 +129,11 @@ namespace Redlock\Native {
     final class Client
     {
         /**
-         * @param ?string $nodes URLs separated by commas; null: redlock.nodes of php.ini, else REDLOCK_NODES
+         * @param string $nodes URLs separated by commas; those among the options are only checked
          * @param array<string, bool|int|float|string> $options by the names of the option table; those that a lock may
          *     have are only checked here: give them to each Lock
          */
-        public function __construct(#[\SensitiveParameter] ?string $nodes, array $options) {}
+        public function __construct(#[\SensitiveParameter] string $nodes, #[\SensitiveParameter] array $options) {}
 
         /** The same number means the same native client. */
         public function id(): int {}

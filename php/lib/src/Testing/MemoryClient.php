@@ -25,15 +25,16 @@ final class MemoryClient extends Client
 
     /** @param array<string, mixed> $options defaults of its locks, by the names of the table */
     public function __construct(
-        array $options = [],
+        #[\SensitiveParameter] array $options = [],
         ?Store $store = null,
         ?LoggerInterface $logger = null,
         ?EventDispatcherInterface $dispatcher = null,
     ) {
         $this->store = $store ?? new Store();
-        $options = Options::fromArray($options);
+        $options = Options::ofClient(Options::fromArray($options));
         /* It asks no node; what nodes would refuse by its options is refused by it, in the same words. */
-        $nowhere = new Native\Client('unix:///dev/null/redlock', $options);
+        \preg_match('/[?&]max_ttl=\w+$/D', $options['nodes'] ?? '', $maxTtl);
+        $nowhere = new Native\Client('unix:///dev/null/redlock' . \strtr($maxTtl[0] ?? '', '&', '?'), $options);
         $events = EventLog::of($nowhere, $logger, $dispatcher);
         $this->driver = new MemoryDriver($nowhere, $events, $this->store);
         parent::__construct($nowhere, Options::ofLocks($options), $events, $this->driver);
