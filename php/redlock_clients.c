@@ -77,24 +77,12 @@ static zend_string *table_key(zend_string *nodes, HashTable *options)
   return smart_str_extract(&key);
 }
 
-/* The client's own ttl_ms counts for no lock, but it has to suit max_ttl_ms. */
-static int fit_ttl(redlock_client *handle)
-{
-  char ttl_ms[32], max_ttl_ms[32];
-  redlock_client_get(handle, "ttl_ms", ttl_ms, sizeof ttl_ms);
-  redlock_client_get(handle, "max_ttl_ms", max_ttl_ms, sizeof max_ttl_ms);
-  return atoi(max_ttl_ms) > 0 && atoi(max_ttl_ms) < atoi(ttl_ms) ? redlock_client_set(handle, "ttl_ms", max_ttl_ms)
-                                                                 : REDLOCK_OK;
-}
-
 static redlock_client *open_client(zend_string *nodes, HashTable *options)
 {
   redlock_client *handle = redlock_client_new();
   int status = REDLOCK_NO_MEMORY;
   if (handle && redlock_php_set_client_options(handle, options)) {
     status = redlock_client_set(handle, "nodes", ZSTR_VAL(nodes)); /* last: those among the options were only read */
-    if (status == REDLOCK_OK)
-      status = fit_ttl(handle);
     if (status == REDLOCK_OK)
       status = redlock_client_open(handle);
   }

@@ -169,8 +169,6 @@ bool redlock_php_check_defaults(redlock_client *handle, HashTable *options)
 {
   redlock_lock *probe = redlock_lock_new(handle, "probe", 5);
   int status = probe ? REDLOCK_OK : REDLOCK_NO_MEMORY;
-  if (probe) /* the default of the table: the client's own was made to suit max_ttl_ms */
-    redlock_lock_set(probe, "ttl_ms", option_field("ttl_ms", REDLOCK_OPTION_DEFAULT));
   if (probe && set_options(probe, options, is_of_locks, set_lock_option, lock_message))
     status = redlock_lock_check(probe);
   if (status != REDLOCK_OK)
