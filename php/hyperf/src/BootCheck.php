@@ -121,7 +121,8 @@ final class BootCheck
             $this->locks->check($spec);
         } catch (InvalidOptionException $wrong) {
             $named = $spec->translate === null ? $wrong : ($spec->translate)($wrong);
-            throw new InvalidOptionException("$name: {$named->getMessage()}");
+            throw new InvalidOptionException("$name: " . \preg_replace('/^fence is true; allowed for (.+): false, .*/',
+                "fence is '$spec->fence', but there is no fencing number for \$1", $named->getMessage()));
         }
     }
 }
