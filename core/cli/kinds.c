@@ -21,7 +21,6 @@ static const struct {
   unsigned kinds;
 } tried[] = {{"type", {NULL}, SHARED | SEVERAL | HASH},
                 {"mget", {NULL}, SHARED | SEVERAL | PERMITS},
-                {"append", {""}, SHARED},
                 {"zcount", {"-inf", "+inf"}, SHARED},
                 {"zremrangebyscore", {"-inf", "+inf"}, SHARED},
                 {"msetnx", {"x"}, SEVERAL},

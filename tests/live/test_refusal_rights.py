@@ -90,8 +90,9 @@ def test_an_extension_outlasts_a_failover(nodes, few, make_client):
     assert finish(lock) == OK and lock.state == HELD, lock.message
 
 
-@pytest.mark.parametrize("names, options, right", [("ab", {}, "pexpire"), ("a", {"shared": "true"}, "pexpireat")],
-                         ids=["several", "shared"])
+@pytest.mark.parametrize("names, options, right", [("ab", {}, "pexpire"), ("a", {"shared": "true"}, "pexpireat"),
+                                                   ("a", {"layout": "hash"}, "pexpire")],
+                         ids=["several", "shared", "hash"])
 def test_keys_that_nobody_may_end_are_not_kept(nodes, few, make_client, names, options, right):
     client = make_client(few, outage_wait_ms=0)
     lock = client.lock(*names, **options)
@@ -101,3 +102,15 @@ def test_keys_that_nobody_may_end_are_not_kept(nodes, few, make_client, names, o
     assert lock.acquire(0) == REFUSED_CONFIG
     assert lock.settle() == OK
     nodes.no_keys()
+
+
+def test_a_writer_who_may_not_share_keeps_its_keys(nodes, few, make_client):
+    client = make_client(few, ttl_ms=30000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock)
+    for node in nodes.nodes[:3]:
+        rights("-zadd")(node)
+    assert lock.set("shared", "true") == OK and lock.start(rl.EXTEND) == OK
+    spin(client, lambda: refused(lock, 3))
+    assert lock.state == HELD and [node.get("r") for node in nodes.nodes[:3]] == 3 * [lock.token.encode()]

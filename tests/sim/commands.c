@@ -323,18 +323,6 @@ static void call_setbit(struct call *call)
   call_push_integer(call, 0);
 }
 
-/* Of nothing: it shows whether the server takes writes that need memory. */
-static void call_append(struct call *call)
-{
-  struct object *object;
-  int is_there = call_live_as(call, 1, TYPE_STRING, &object);
-  if (is_there < 0)
-    return;
-  if (call->arguments[2].size || !is_there)
-    call_unknown(call);
-  call_push_integer(call, (int64_t)object->size);
-}
-
 /* ---- the rest ---- */
 
 static void call_time(struct call *call)
@@ -354,7 +342,6 @@ static void call_publish(struct call *call)
 }
 
 static const struct command commands[] = {
-    {"APPEND", 2, 2, WRITES | TAKES_MEMORY, call_append},
     {"DEL", 1, ARGUMENTS_MAX, WRITES, call_del},
     {"EXISTS", 1, ARGUMENTS_MAX, 0, call_exists},
     {"EXPIRE", 2, 2, WRITES, call_expire},

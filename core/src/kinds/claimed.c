@@ -16,8 +16,8 @@
 /* Takes all keys or none (ARGV[4] is 1), extends them (0) or sets their remaining time (2). x: each holds the token
  * as a plain lock does. s: each is a sorted set of readers scored by the end of their leases, and lives as long as
  * the longest. A set with foreign members belongs to somebody else. If a string holds the same token it becomes a
- * set that ends no earlier than the string would have; APPEND finds out whether the server is full before it is
- * deleted. New keys whose end is denied are not kept. h: each is a hash with the token as its field. */
+ * set that ends no earlier than the string would have; a ZADD that meets it finds out, before it is deleted, whether
+ * the server is full or denies that. New keys whose end is denied are not kept. h: each is a hash with the token as its field. */
 #define CLAIM_TEXT \
   "local call,K,n=redis.call,KEYS,#KEYS\n" \
   "local function ends(how,at)\n" \
@@ -56,7 +56,9 @@
   "  if shared then\n" \
   "    if y=='string' then\n" \
   "      if not exact then at=math.max(till,now+call('PTTL',k)) end\n" \
-  "      call('APPEND',k,'') call('PEXPIREAT',k,at)\n" \
+  "      local v=redis.pcall('ZADD',k,at,me)\n" \
+  "      if not v.err:find('WRONGTYPE',1,true) then return v end\n" \
+  "      call('PEXPIREAT',k,at)\n" \
   "      call('DEL',k)\n" \
   "    elseif y=='zset' and begins then call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
   "    local s=y=='zset' and call('ZSCORE',k,me)\n" \
@@ -66,7 +68,11 @@
   "  elseif y=='none' and not hash then call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
   "  else\n" \
   "    if y=='none' then call('HSET',k,ARGV[1],'1') end\n" \
-  "    if exact or call('PTTL',k)<tonumber(ARGV[2]) then call('PEXPIRE',k,ARGV[2]) end\n" \
+  "    local v=(exact or call('PTTL',k)<tonumber(ARGV[2])) and redis.pcall('PEXPIRE',k,ARGV[2])\n" \
+  "    if type(v)=='table' then\n" \
+  "      for j=1,i do if was[j]=='none' then call('DEL',K[j]) end end\n" \
+  "      return v\n" \
+  "    end\n" \
   "  end\n" \
   "end\n" \
   "return {1}"
@@ -94,7 +100,7 @@
   "return dropped"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "422adc0e182eb7b88e26c13aa75feb25a924637a", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "b6d9fcd96219a30e03fb97cc83f3c7d05a8662e6", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
   rlk_script_drop = {.text = DROP_TEXT, .hash = "f8afed4cb8d630b62e0d90e84f9931770e27b2ed", .bit = RLK_SCRIPT_DROP};

@@ -109,13 +109,13 @@ def test_doctor_without_kinds_names_the_narrow_line_if_need_be(redlock, nodes):
 
 
 def test_json_has_the_missing_rights_by_kind(redlock, nodes):
-    nodes[2].command("ACL", "SETUSER", "default", "-mget", "-append")
+    nodes[2].command("ACL", "SETUSER", "default", "-mget", "-zcount")
     nodes[4].kill()
     done = redlock("doctor", "--json", "--kinds", "permits,shared")
     report = json.loads(done.stdout)
     assert done.returncode == REFUSED_CONFIG and report["acl"].startswith("~* resetchannels ")
     kinds = [node["kinds"] for node in report["nodes"]]
-    assert kinds == [{"shared": [], "permits": []}] * 2 + [{"shared": ["mget", "append"], "permits": ["mget"]}] + \
+    assert kinds == [{"shared": [], "permits": []}] * 2 + [{"shared": ["mget", "zcount"], "permits": ["mget"]}] + \
         [{"shared": [], "permits": []}] + [None]
     assert {key for node in nodes.nodes[:4] for key in node.command("KEYS", "*")} == {b"libredlock:m"}
 
