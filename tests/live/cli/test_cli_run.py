@@ -306,8 +306,8 @@ def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
         node.flush()
     done = finish(running)
     assert (done.returncode, done.stderr.count("\n")) == (LOST, 1) and "expired" not in done.stderr
-    assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes: .* the token is gone: it restarted or "
-                     "lost keys", done.stderr), done.stderr
+    assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes: .* the token is gone: it restarted "
+                     "or lost keys", done.stderr), done.stderr
 
 
 def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
