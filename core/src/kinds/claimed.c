@@ -17,7 +17,8 @@
  * as a plain lock does. s: each is a sorted set of readers scored by the end of their leases, and lives as long as
  * the longest. A set with foreign members belongs to somebody else. If a string holds the same token it becomes a
  * set that ends no earlier than the string would have; a ZADD that meets it finds out, before it is deleted, whether
- * the server is full or denies that. New keys whose end is denied are not kept. h: each is a hash with the token as its field. */
+ * the server is full or denies that. New keys whose end is denied are not kept. h: each is a hash with the token as its
+ * field. */
 #define CLAIM_TEXT \
   "local call,K,n=redis.call,KEYS,#KEYS\n" \
   "local function ends(how,at)\n" \

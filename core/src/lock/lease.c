@@ -98,11 +98,9 @@ static int vote_at_loss(const redlock_lock *lock, int node)
  * that confirms renewals counts for more than half of a lease when the time of the others runs out. */
 static void note_votes(redlock_lock *lock, int reason, int64_t now)
 {
-  int64_t until_ns = now;
-  if (reason == REDLOCK_LOSS_EXPIRED)
-    until_ns += lock->hold.terms.lease_ns / 2;
-  if (!lock->op.kind || rlk_in_flight(lock) || !lock->op.verb->takes_a_lease ||
-      (reason == REDLOCK_LOSS_EXPIRED && !lock->renewal.goal_ns))
+  int is_lapse = reason == REDLOCK_LOSS_EXPIRED || reason == REDLOCK_LOSS_LIMIT;
+  int64_t until_ns = is_lapse ? now + lock->hold.terms.lease_ns / 2 : now;
+  if (!lock->op.kind || rlk_in_flight(lock) || (is_lapse && !lock->renewal.goal_ns) || !lock->op.verb->takes_a_lease)
     return;
   for (int i = 0; i < lock->engine->net.node_count; i++)
     lock->votes[i] = rlk_claim_counts(lock->claim, i, until_ns) ? RLK_GRANTED : (uint8_t)vote_at_loss(lock, i);

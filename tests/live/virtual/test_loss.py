@@ -47,6 +47,7 @@ def test_a_hold_that_may_not_go_on_is_lost_by_its_limit(nodes, make_client):
     assert lock.acquire(5000) == OK
     lapse(lock)
     assert lock.loss == Loss.LIMIT and "max_hold_ms" in lock.message
+    assert [lock.vote(i) for i in range(5)] == 5 * [OK], "none of them is the cause"
     assert lock.extend() == LOST
     assert lost_event(client)["reason"] == "limit"
 
