@@ -99,7 +99,8 @@ def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, ma
     assert not any(node["votes"] for node in client.describe()["nodes"])
     assert lock.wait(20000) == OK, lock.message
     (told,) = [event for event in client.events() if event["event"] == "warning"]
-    assert re.fullmatch(rf"waits: {who} new or may have lost keys, and do(es)? not vote for [34]\.\d s; redlock "
+    assert re.fullmatch(rf"waits: {who} new or may have lost keys, and do(es)? not vote for another "
+                        r"[34]\.\d s; redlock "
                         r"bootstrap ends that if no lock is live", told["detail"])
 
 
