@@ -72,8 +72,7 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_note_error(n, out);
   if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock)
     return;
-  if (rlk_others_told(lock, n->index, out->request.of.part.number, out->reply->integer > 0,
-                      out->request.of.part.is_last))
+  if (rlk_others_told(lock, n->index, out->reply->integer > 0, out->request.of.part.is_last))
     rlk_operation_advance(lock, out->now_ns);
 }
 

@@ -55,11 +55,9 @@ void rlk_others_ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
     others->asked |= UINT64_C(1) << n->index;
 }
 
-int rlk_others_told(redlock_lock *lock, int node, int part, int are_waiting, int is_last)
+int rlk_others_told(redlock_lock *lock, int node, int are_waiting, int is_last)
 {
   struct rlk_others *others = &lock->wait->others;
-  if (are_waiting)
-    others->part = part;
   others->are_waiting |= are_waiting;
   if (is_last)
     others->asked &= ~(UINT64_C(1) << node);

@@ -10,7 +10,7 @@ void rlk_others_look(redlock_lock *lock, int64_t now_ns);
 /* Asks the node if it is that one. */
 void rlk_others_ask(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The answer, which may be one of several: 1 if a lock that is won waits for no other. */
-int rlk_others_told(redlock_lock *lock, int node, int part, int are_waiting, int is_last);
+int rlk_others_told(redlock_lock *lock, int node, int are_waiting, int is_last);
 /* A majority has granted, but the reply about waiters is still outstanding. */
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
 /* A lock won by a newcomer although others wait for it: it goes behind them. */

@@ -146,7 +146,6 @@ static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int i
     return -1;
   RLK_OUT_TEXT(&out, "*2\r\n$6\r\nEXISTS\r\n");
   rlk_out_bytes(&out, keys->text + keys->queue, keys->promises - keys->queue);
-  request.of.part.number = part;
   request.of.part.is_last = is_last;
   rlk_ask_end(&out, request);
   return 0;

@@ -39,8 +39,7 @@ struct rlk_others {
   int home;         /* the node that is asked behind its SET, RLK_QUEUE_..., or -1 */
   uint64_t asked;   /* nodes whose answer to that is outstanding, as bits */
   int64_t until_ns; /* a lock that is won waits for them no longer than that; 0: it does not wait */
-  int are_waiting;  /* a home node said so behind its vote, */
-  int part;         /* of that one of several resources */
+  int are_waiting;  /* a home node said so behind its vote */
 };
 
 /* The position of a lock in the order of waiters for its resource. */
