@@ -363,7 +363,6 @@ void rlk_claims_forked(struct rlk_engine *e)
     rlk_claim_forget(e, claim);
     for (int i = 0; i < e->net.node_count; i++)
       claim->node[i] = (struct rlk_claim_node){0};
-    rlk_claim_note_debt(e, claim);
     rlk_claim_settle(e, claim);
   }
 }
@@ -393,6 +392,5 @@ void rlk_claim_let_go(struct rlk_engine *e, struct rlk_claim **claim)
     return;
   *claim = NULL;
   gone->lock = NULL;
-  rlk_claim_note_debt(e, gone);
   rlk_claim_settle(e, gone);
 }

@@ -148,9 +148,10 @@ static inline void rlk_claim_note_debt(struct rlk_engine *engine, struct rlk_cla
   if (claim->given_up || !claim->lock || claim->is_owed)
     rlk_claim_count_debt(engine, claim);
 }
-/* Frees the claim if no reply and no delete of it is outstanding. */
+/* The same, and frees the claim if no reply and no delete of it is outstanding. */
 static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim *claim)
 {
+  rlk_claim_note_debt(engine, claim);
   if (!claim->lock && !claim->in_flight && !claim->holders)
     rlk_claim_free(engine, claim);
 }

@@ -22,7 +22,6 @@ static void forget_oldest(struct rlk_engine *e)
   for (int i = 0; i < e->net.node_count; i++)
     if (rlk_claim_is_owed_at(claim, i))
       rlk_claim_cleared(e, claim, i);
-  rlk_claim_note_debt(e, claim);
   rlk_claim_settle(e, claim);
 }
 
@@ -111,7 +110,6 @@ void rlk_claims_expire(struct rlk_engine *e, int64_t now)
     if (claim->until_ns > now)
       continue;
     rlk_claim_forget(e, claim);
-    rlk_claim_note_debt(e, claim);
     rlk_claim_settle(e, claim);
   }
 }

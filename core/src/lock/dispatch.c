@@ -358,7 +358,6 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   if (!claim)
     return;
   claim->in_flight--;
-  rlk_claim_note_debt(e, claim);
   rlk_claim_settle(e, claim);
 }
 
