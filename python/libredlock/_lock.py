@@ -264,7 +264,7 @@ class LockBase(Facts):
         for hold in self._holds[:]:
             if hold.owned():
                 words = f"the lock on {name!r} is held by another {self._sharer}, {self._called(hold._owner())}"
-                words += f", for {hold.remaining:.1f} s more; `with lock as hold:` gives what any may release"
+                words += f", for {hold.remaining:.1f} s more; any {self._sharer} may release the Hold itself"
                 return NotHeld(words, resource=name)
         return NotHeld(f"the lock on {name!r} is not held", resource=name)
 
