@@ -37,17 +37,21 @@ def wait(client: Client, handle: Any, lock: Any = None) -> int:
     is_main = get_ident() == this_process.main_thread
     is_own = bool(lock) and lock._waits_for_itself(client._current())
     status, slices = PENDING, 0
-    while status == PENDING:
-        if is_main and client._is_patched():
-            return int(client._greenlets.wait(client, handle))
-        status = _wait(handle, SLICE_MS if is_main or is_own else -1)
-        slices += 1
-        if slices == WARN_AFTER_MS // SLICE_MS and status == PENDING:
-            if lock is not None and is_own:
-                warn_of_itself("thread", repr(lock._resource))
-                is_own = False
-            elif lock is None or not lock.locked():
-                _warn_of_itself(handle)
+    try:
+        while status == PENDING:
+            if is_main and client._is_patched():
+                return int(client._greenlets.wait(client, handle))
+            status = _wait(handle, SLICE_MS if is_main or is_own else -1)
+            slices += 1
+            if slices == WARN_AFTER_MS // SLICE_MS and status == PENDING:
+                if lock is not None and is_own:
+                    warn_of_itself("thread", repr(lock._resource))
+                    is_own = False
+                elif lock is None or not lock.locked():
+                    _warn_of_itself(handle)
+    except BaseException:  # of a signal handler
+        lib.redlock_lock_cancel(handle)
+        raise
     return int(CANCELLED if status == INVALID else status)  # INVALID: the client was closed since it was started
 
 

@@ -1,12 +1,15 @@
 """Signal handlers that raise at any moment: no lock is left in a state that nobody can end."""
 
 import contextlib
+import signal
 import sys
 import threading
+import time
 
 import pytest
 
 import libredlock
+from libredlock.testing.wait import in_time
 from patience import GENEROUS_TIMEOUTS
 
 SIGNALS = """
@@ -150,6 +153,30 @@ def test_an_interrupt_as_a_hold_s_block_begins_releases_it(client, nodes):
     assert number > 20
     lock.release()
     nodes.no_keys()
+
+
+def test_an_interrupted_extension_does_not_hold_up_the_release(nodes):
+    def interrupt(*_):
+        raise Interrupt
+
+    with libredlock.Client(nodes.urls, **{**GENEROUS_TIMEOUTS, "outage_wait": None}) as client:
+        hold = client.lock("r", ttl=30).take()
+        client.status("r")
+        for node in nodes:
+            node.stop()
+        former = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            with pytest.raises(Interrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                hold.extend()
+            began = time.monotonic()
+            hold.release()
+            in_time(time.monotonic() - began < 15, "the release does not wait until the lease is nearly over")
+        finally:
+            signal.signal(signal.SIGALRM, former)
+            for node in nodes:
+                node.cont()
+        nodes.no_keys()
 
 
 def test_a_release_that_was_cut_off_twice_is_completed(client):
