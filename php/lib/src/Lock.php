@@ -60,7 +60,7 @@ final class Lock implements LockInterface
         $this->resource = $resource;
         $options = $given + $defaults;
         $this->admitsSeveral = isset($options['shared']) && Options::isTrue($options['shared'])
-            || isset($options['permits']) && (int) $options['permits'] > 1;
+            || isset($options['permits']) && \filter_var($options['permits'], \FILTER_VALIDATE_INT) > 1;
         if (($this->admitsSeveral || $this->more !== []) && !isset($given['fence'])) {
             unset($options['fence']); // that of all locks: one of this kind has no number
         }

@@ -164,6 +164,8 @@ final class OptionsTest extends TestCase
         $this->assertInvalid('/^ttl_ms is "0"; allowed: 20 to 86400000, not above max_ttl_ms$/',
             fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_ms' => 0]));
         $this->assertInvalid('/^ttl_ms is "0"; /', fn () => $this->connect()->lockFromArray('x', ['ttl_ms' => 0]));
+        $this->assertRefused(\TypeError::class, '/^option permits must be of type int, stdClass given/',
+            fn () => $this->connect()->lockFromArray('x', ['permits' => new \stdClass()]));
         $this->assertRefused(\TypeError::class, '/\(\$ttlMs\) must be of type \?int, array given/',
             fn () => $this->connect(ttlMs: []));
         $this->assertRefused(\TypeError::class, '/^option ttl_ms must be of type int, array given$/',
