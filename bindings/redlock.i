@@ -136,17 +136,17 @@ typedef struct native_client {
   %extend {
     native_client(zend_string *nodes, HashTable *options);
     ~native_client();
-    int64_t id();
+    int64_t id() { return $self->id; }
     int64_t fd();
-    int64_t generation();
-    void process();
+    int64_t generation() { return redlock_php_generation(); }
+    void process() { redlock_client_process($self->handle); }
     waiter next();
     waiter advance();
     void begin_drain(int64_t limit_ms);
-    bool end_drain();
+    bool end_drain() { return redlock_php_end_drain($self); }
     optional_string *event();
-    zend_string *describe();
-    zend_string *metrics();
+    zend_string *describe() { RETURN_TEXT(redlock_client_describe($self->handle, buf, size)); }
+    zend_string *metrics() { RETURN_TEXT(redlock_client_metrics($self->handle, buf, size)); }
     HashTable *bootstrap(int64_t mode);
     zend_string *get(const char *name);
   }
@@ -173,17 +173,19 @@ typedef struct native_lock {
     int64_t fence() { return redlock_lock_fence($self->handle); }
     int64_t slot() { return redlock_lock_slot($self->handle); }
     int64_t attempts() { return redlock_lock_attempts($self->handle); }
-    zend_string *token();
+    zend_string *token() { RETURN_TEXT(redlock_lock_token($self->handle, buf, size)); }
     int64_t adopt(zend_string *token);
     int64_t detach() { return redlock_lock_detach($self->handle); }
     HashTable *answers();
     int64_t verdict() { return redlock_lock_verdict($self->handle); }
-    zend_string *holder();
-    zend_string *held_by();
+    zend_string *holder() { RETURN_TEXT(redlock_lock_holder($self->handle, buf, size)); }
+    zend_string *held_by() { RETURN_TEXT(redlock_lock_held_by($self->handle, buf, size)); }
     int64_t listed(int64_t what) { return redlock_lock_listed($self->handle, (int)what); }
-    zend_string *row(int64_t index, int64_t field);
+    zend_string *row(int64_t index, int64_t field) {
+      RETURN_TEXT(redlock_lock_row($self->handle, index, (int)field, buf, size));
+    }
     int64_t holder_ttl_ms() { return redlock_lock_holder_ttl_ms($self->handle); }
-    zend_string *message();
+    zend_string *message() { RETURN_TEXT(redlock_lock_message($self->handle, buf, size)); }
     void fail(int64_t status);
   }
 } native_lock;

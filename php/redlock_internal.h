@@ -55,6 +55,14 @@ ZEND_EXTERN_MODULE_GLOBALS(redlock)
       efree(buf);                                                                                                      \
   } while (0)
 
+/* Ends a function with such a text, or with an empty one. */
+#define RETURN_TEXT(CALL)                                                                                              \
+  do {                                                                                                                 \
+    zend_string *text;                                                                                                 \
+    READ_TEXT(text, CALL);                                                                                             \
+    return text ? text : ZSTR_EMPTY_ALLOC();                                                                           \
+  } while (0)
+
 /* Stands between the parts of a message: redlock_lock_message_parts. */
 #define PART 0x1f
 

@@ -27,17 +27,11 @@ void redlock_php_throw(int status, zend_string *message, zend_string *resource, 
 
 native_client *new_native_client(zend_string *nodes, HashTable *options);
 void delete_native_client(native_client *client);
-int64_t native_client_id(native_client *client);
 int64_t native_client_fd(native_client *client);
-int64_t native_client_generation(native_client *client);
-void native_client_process(native_client *client);
 waiter native_client_next(native_client *client);
 waiter native_client_advance(native_client *client);
 void native_client_begin_drain(native_client *client, int64_t limit_ms);
-bool native_client_end_drain(native_client *client);
 optional_string *native_client_event(native_client *client);
-zend_string *native_client_describe(native_client *client);
-zend_string *native_client_metrics(native_client *client);
 HashTable *native_client_bootstrap(native_client *client, int64_t mode);
 zend_string *native_client_get(native_client *client, const char *name);
 
@@ -51,13 +45,8 @@ int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zva
 int64_t native_lock_ended(native_lock *lock);
 void native_lock_cancel(native_lock *lock);
 void native_lock_abandon(native_lock *lock);
-zend_string *native_lock_token(native_lock *lock);
 int64_t native_lock_adopt(native_lock *lock, zend_string *token);
 HashTable *native_lock_answers(native_lock *lock);
-zend_string *native_lock_holder(native_lock *lock);
-zend_string *native_lock_held_by(native_lock *lock);
-zend_string *native_lock_row(native_lock *lock, int64_t index, int64_t field);
-zend_string *native_lock_message(native_lock *lock);
 void native_lock_fail(native_lock *lock, int64_t status);
 
 #endif

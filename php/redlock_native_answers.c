@@ -3,23 +3,17 @@
 
 zend_string *redlock_php_lock_message(redlock_lock *handle)
 {
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_message_parts(handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
+  RETURN_TEXT(redlock_lock_message_parts(handle, buf, size));
 }
 
 static zend_string *answer(native_lock *lock, int node, int field)
 {
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_answer(lock->handle, node, field, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
+  RETURN_TEXT(redlock_lock_answer(lock->handle, node, field, buf, size));
 }
 
 static zend_string *node_name(native_lock *lock, int node)
 {
-  zend_string *text;
-  READ_TEXT(text, redlock_client_node_name(lock->client->handle, node, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
+  RETURN_TEXT(redlock_client_node_name(lock->client->handle, node, buf, size));
 }
 
 /* Name of the node => status, words, ttl_ms and token of its answer. */
@@ -41,27 +35,6 @@ HashTable *native_lock_answers(native_lock *lock)
   return answers;
 }
 
-zend_string *native_lock_holder(native_lock *lock)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_holder(lock->handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
-}
-
-zend_string *native_lock_held_by(native_lock *lock)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_held_by(lock->handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
-}
-
-zend_string *native_lock_row(native_lock *lock, int64_t index, int64_t field)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_row(lock->handle, index, (int)field, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
-}
-
 /* Name of the node => words. */
 static HashTable *votes_of(native_lock *lock)
 {
@@ -75,13 +48,6 @@ static HashTable *votes_of(native_lock *lock)
     zend_string_release(name);
   }
   return votes;
-}
-
-zend_string *native_lock_message(native_lock *lock)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_message(lock->handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
 /* Why an operation was refused or failed. A refusal because of another operation is not in the library's message: that

@@ -3,9 +3,7 @@
 
 zend_string *redlock_php_client_message(redlock_client *handle)
 {
-  zend_string *text;
-  READ_TEXT(text, redlock_client_message_parts(handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
+  RETURN_TEXT(redlock_client_message_parts(handle, buf, size));
 }
 
 native_client *new_native_client(zend_string *nodes, HashTable *options)
@@ -18,27 +16,12 @@ void delete_native_client(native_client *client)
   redlock_php_drop_client(client);
 }
 
-int64_t native_client_id(native_client *client)
-{
-  return client->id;
-}
-
 int64_t native_client_fd(native_client *client)
 {
   int fd = redlock_client_fd(client->handle);
   if (fd < 0)
     redlock_php_throw_text(-fd, redlock_status_text(-fd));
   return fd;
-}
-
-int64_t native_client_generation(native_client *client)
-{
-  return redlock_php_generation();
-}
-
-void native_client_process(native_client *client)
-{
-  redlock_client_process(client->handle);
 }
 
 /* Takes the waiter of a lock whose operation has ended. A lock stands in the library's list also when it is at risk or
@@ -85,11 +68,6 @@ void native_client_begin_drain(native_client *client, int64_t limit_ms)
     redlock_php_begin_drain(client, limit_ms);
 }
 
-bool native_client_end_drain(native_client *client)
-{
-  return redlock_php_end_drain(client);
-}
-
 optional_string *native_client_event(native_client *client)
 {
   zend_string *text;
@@ -99,20 +77,6 @@ optional_string *native_client_event(native_client *client)
   if (text)
     zend_string_release(text);
   return NULL;
-}
-
-zend_string *native_client_describe(native_client *client)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_client_describe(client->handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
-}
-
-zend_string *native_client_metrics(native_client *client)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_client_metrics(client->handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
 zend_string *native_client_get(native_client *client, const char *name)

@@ -130,13 +130,6 @@ void native_lock_abandon(native_lock *lock)
   }
 }
 
-zend_string *native_lock_token(native_lock *lock)
-{
-  zend_string *text;
-  READ_TEXT(text, redlock_lock_token(lock->handle, buf, size));
-  return text ? text : ZSTR_EMPTY_ALLOC();
-}
-
 int64_t native_lock_adopt(native_lock *lock, zend_string *token)
 {
   if (strlen(ZSTR_VAL(token)) == ZSTR_LEN(token))
