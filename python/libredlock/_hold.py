@@ -185,7 +185,7 @@ class HoldBase(Facts):
         self._on_lost: Optional[Callable[[Any], object]] = on_lost
         self._cancel_on_lost = cancel_on_lost
         self._owner: Callable[[], Any] = nobody  # a weak reference to a thread, a greenlet or a task
-        self._frames: list[Any] = []  # which have entered blocks with it: numbers, since a frame would keep its locals
+        self._frames: list[Any] = []  # which have entered blocks with it, as numbers, and its count then
         self._count = 1  # how often its owner has acquired it, of a re-entrant lock
         self._has_ended = False  # it was released or detached
         self._loss = ""  # the reason, once the loss is known here; the core knows it before
@@ -385,6 +385,14 @@ class HoldBase(Facts):
             self._cancel_of(self._handle)
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
+
+    def _is_left_to_release(self, count: int) -> bool:
+        """At the end of a block that began when it was acquired so often: not if it was handed over. What a block has
+        released already it does not take from the blocks around it."""
+        if 0 < self._count < count and self._count <= len(self._frames):
+            words = f"the lock on {self._resource!r} is held by the outer block: this one has released it already"
+            raise NotHeld(words, resource=self._resource)
+        return self._count > 0
 
     def _enter_body(self) -> None:
         """A block begins. libredlock.otel has more to do here, and at its end."""

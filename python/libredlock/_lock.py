@@ -291,36 +291,38 @@ class LockBase(Facts):
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
     def _begin_block(self, hold: Any, key: Any) -> None:
+        block = key, hold._count
         try:
-            hold._frames.append(key)
+            hold._frames.append(block)
             hold._enter_body()
         except BaseException:  # of a signal handler, for example: the block does not begin
-            if key in hold._frames:
-                hold._frames.remove(key)
+            if block in hold._frames:
+                hold._frames.remove(block)
             self._abandon(hold)
             raise
 
     def _left(self, frame: Any) -> Any:
-        """The hold of the block that a frame leaves; of one that was entered elsewhere, by an ExitStack for example,
-        the newest of the owner's that no frame on a stack will look for, or else the only one of that kind."""
+        """The hold of the block that a frame leaves, and which of its acquisitions that is; of one that was entered
+        elsewhere, by an ExitStack for example, the newest of the owner's that no frame on a stack will look for, or
+        else the only one of that kind."""
         key = key_of(frame)
         holds = self._holds[::-1]
         for hold in holds:
-            if key in hold._frames:
-                hold._frames.remove(key)
-                return hold
+            for block in hold._frames[::-1]:
+                if block[0] == key:
+                    hold._frames.remove(block)
+                    return hold, block[1]
         owner, alive = self._client._current(), set()
         for at in sys._current_frames().values():
             while at is not None:
                 alive.add(key_of(at))
                 at = at.f_back  # type: ignore[assignment]
-        entered = [hold for hold in holds if hold._frames and hold._frames[-1] not in alive]
+        entered = [hold for hold in holds if hold._frames and hold._frames[-1][0] not in alive]
         own = [hold for hold in entered if hold._owner() is owner]
         if not own and len(entered) != 1:
-            return self._mine(owner)
+            return self._mine(owner), 1
         left = (own or entered)[0]
-        left._frames.pop()
-        return left
+        return left, left._frames.pop()[1]
 
     # ---- what it does and says, told here for both surfaces ---------------------------------------------------------
 

@@ -131,11 +131,11 @@ class Hold(HoldBase):
         """Releases it. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
         return await self._leave(failure)
 
-    async def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+    async def _leave(self, failure: Optional[BaseException], count: int = 1) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
         is_its_end = self._unwatch_body(failure) or self._is_its_end(failure)
         try:
-            if self._count:  # else it was handed over
+            if self._is_left_to_release(count):
                 await self.release()
         except RedlockError as loss:
             if self._leaves(loss, failure, is_its_end):
@@ -274,7 +274,7 @@ class Lock(LockBase):
     ) -> CoroutineType[Any, Any, None]:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
-        return self._exit(self._left(calling_frame(1)), failure)  # type: ignore[return-value]
+        return self._exit(*self._left(calling_frame(1)), failure)  # type: ignore[return-value]
 
     async def status(self) -> Report:
         return await self._client.status(self._resource, **self._of_kind())
@@ -294,9 +294,9 @@ class Lock(LockBase):
         self._begin_block(hold, key)
         return hold
 
-    async def _exit(self, hold: Any, failure: Optional[BaseException]) -> None:
+    async def _exit(self, hold: Any, count: int, failure: Optional[BaseException]) -> None:
         try:
-            await hold._leave(failure)
+            await hold._leave(failure, count)
         finally:
             self._forget(hold)
 

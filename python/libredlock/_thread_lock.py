@@ -105,11 +105,11 @@ class Hold(HoldBase):
         """Releases it. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
         return self._leave(failure)
 
-    def _leave(self, failure: Optional[BaseException]) -> Optional[bool]:
+    def _leave(self, failure: Optional[BaseException], count: int = 1) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
         is_its_end = failure is not None and self._is_its_end(failure)
         try:
-            if self._count:  # else it was handed over
+            if self._is_left_to_release(count):
                 self.release()
         except RedlockError as loss:
             if self._leaves(loss, failure, is_its_end):
@@ -182,9 +182,9 @@ class Lock(LockBase):
     ) -> None:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
-        hold = self._left(calling_frame(1))
+        hold, count = self._left(calling_frame(1))
         try:
-            hold._leave(failure)
+            hold._leave(failure, count)
         finally:
             self._forget(hold)
 

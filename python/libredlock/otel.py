@@ -222,9 +222,9 @@ class Traced(HoldBase):
         super()._enter_body()
 
     @contextmanager
-    def _leaving(self, failure: Optional[BaseException]) -> Iterator[None]:
+    def _leaving(self, failure: Optional[BaseException], count: int = 1) -> Iterator[None]:
         """Around the release at the end of a block."""
-        section, is_last = self._section, self._count <= 1
+        section, is_last = self._section, max(self._count, count) <= 1
         if section is None or not is_last:
             yield
             return

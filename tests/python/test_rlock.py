@@ -52,6 +52,23 @@ def test_blocks_nest_and_the_outermost_releases(tree, nodes, other):
     nodes.no_keys()
 
 
+def test_a_block_that_releases_early_leaves_the_outer_its_lock(tree, nodes, other):
+    with tree as outer:
+        with pytest.raises(libredlock.NotHeld, match="held by the outer block: this one has released it already"):
+            with tree as inner:
+                inner.release()
+        assert outer.owned() and not other.lock("tree").acquire(blocking=False)
+    nodes.no_keys()
+
+
+def test_a_block_may_release_what_was_acquired_before_it(tree, nodes):
+    tree.acquire()
+    with tree:
+        tree.release()
+    assert not tree.owned()
+    nodes.no_keys()
+
+
 def test_inner_calls_need_no_node(tree, nodes):
     with tree:
         for node in nodes:
@@ -248,6 +265,19 @@ def test_tasks_nest_and_exclude_each_other(on_client, nodes):
             assert tree.owned()
         assert not tree.locked()
         assert await asyncio.create_task(tree.acquire())
+
+    on_client(body)
+
+
+def test_a_block_of_a_task_leaves_the_outer_one_its_lock(on_client):
+    async def body(client):
+        tree = client.rlock("tree")
+        async with tree as outer:
+            with pytest.raises(libredlock.NotHeld, match="held by the outer block"):
+                async with tree as inner:
+                    await inner.release()
+            assert outer.owned()
+        assert not tree.locked()
 
     on_client(body)
 
