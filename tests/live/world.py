@@ -383,6 +383,7 @@ class Node(testing.Node):
             self._boot(lib.BOOT_EMPTY)
         self.delete_keys()
         self.command("CONFIG", "RESETSTAT")
+        return self.has_marker
 
     def close(self):
         """With the world."""

@@ -22,7 +22,7 @@ _START_TRIES = 5
 _READY_S = 60.0
 _MARKER = "libredlock:m"
 _CLIENT = b"libredlock:c:"
-_VOLATILE = {"replicaof", "slaveof", "port", "tls-port", "unixsocket", "dir", "pidfile", "logfile", "bind"}
+_VOLATILE = {b"replicaof", b"slaveof", b"port", b"tls-port", b"unixsocket", b"dir", b"pidfile", b"logfile", b"bind"}
 
 
 def free_port() -> int:
@@ -44,6 +44,11 @@ def _reserve_port() -> socket.socket:
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _table(info: bytes) -> Dict[str, str]:
+    """What INFO says."""
+    return dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)
 
 
 class Node:
@@ -68,6 +73,7 @@ class Node:
         self.connection: Optional[RespConnection] = None
         self.stopped = False
         self.first_config: Dict[bytes, bytes] = {}
+        self.first_reply = b""
         self.first_users: List[bytes] = []
         # Of the bootstrapped server: its pid and history, the key, the text.
         self.marker: Optional[Tuple[int, str, str, bytes]] = None
@@ -139,7 +145,8 @@ class Node:
             raise RuntimeError("%s does not start: %s" % (self.server, self.log()[-500:]))
         if first:
             self.first_config = self._config()
-            self.first_users = self.command("ACL", "LIST")
+            replies, self.first_reply = self._state()
+            self.first_users = replies[2]
 
     def _answers(self) -> bool:
         try:
@@ -254,8 +261,7 @@ class Node:
         self.command("FLUSHALL")
 
     def info(self, section: Optional[str] = None) -> Dict[str, str]:
-        text = self.command("INFO", *([section] if section else [])).decode()
-        return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+        return _table(self.command("INFO", *([section] if section else [])))
 
     def config_set(self, name: str, value: Any) -> None:
         self.command("CONFIG", "SET", name, value)
@@ -323,38 +329,64 @@ class Node:
         """It changes when a replica becomes a master."""
         return self.info("replication").get("master_replid2", "")
 
-    def reset(self) -> None:
+    def reset(self) -> bool:
         """Alive, configured as at the start, and without keys but for a marker that was noted. What cannot be mended is
-        restarted."""
+        restarted. Whether it has its marker."""
         try:
             if self.stopped:
                 self.cont()
             if not self.alive:
                 raise ConnectionError("dead")
-            self._mend()
+            return self._mend()
         except (OSError, ReplyError):
             self.restart(empty=True)
+            return False
 
-    def _mend(self) -> None:
+    def _mend(self) -> bool:
+        """Whether it has its marker. Seldom is there more to be done than to ask, and to delete keys."""
         try:
             self.command("SCRIPT", "KILL")
         except ReplyError:
             pass
-        if self.info("replication")["role"] != "master":
+        pid, history, marker, text = self.marker or (0, "", "", b"")
+        replies, config = self._state(("GET", marker) if marker else ("PING",))
+        _, replication, users, keyspace, keys, _, found = replies
+        if _table(replication)["role"] != "master":
             self.replica_of(None)
-        for name, value in self._config().items():
-            if self.first_config.get(name) != value:
-                self.command("CONFIG", "SET", name, self.first_config[name])
-        known = {line.split()[1] for line in self.first_users}
-        for line in self.command("ACL", "LIST"):
-            if line.split()[1] not in known:
-                self.command("ACL", "DELUSER", line.split()[1])
-        for line in set(self.first_users) - set(self.command("ACL", "LIST")):
-            self.command("ACL", "SETUSER", line.split()[1], "reset", *line.split()[2:])
-        self.command("CLIENT", "UNPAUSE")
-        self.delete_keys()
-        self.command("SCRIPT", "FLUSH")
-        self.command("CONFIG", "RESETSTAT")
+            return self._mend()
+        if config != self.first_reply:
+            for name, value in self._config().items():
+                if self.first_config.get(name) != value:
+                    self.command("CONFIG", "SET", name, self.first_config[name])
+        if users != self.first_users:
+            known = {line.split()[1] for line in self.first_users}
+            for line in users:
+                if line.split()[1] not in known:
+                    self.command("ACL", "DELUSER", line.split()[1])
+            for line in set(self.first_users) - set(users):
+                self.command("ACL", "SETUSER", line.split()[1], "reset", *line.split()[2:])
+        if _table(keyspace).keys() - {"db0"}:
+            self.delete_keys()
+        marked = (pid, history, text) == (self.pid, _table(replication).get("master_replid2", ""), found)
+        doomed = [key for key in keys if not marked or key != marker.encode()]
+        assert self.connection
+        self.connection.pipeline([("DEL", *doomed)] * bool(doomed) + [("CONFIG", "RESETSTAT")])
+        return marked
+
+    def _config(self) -> Dict[bytes, bytes]:
+        flat = self.command("CONFIG", "GET", "*")
+        return {name: value for name, value in zip(flat[::2], flat[1::2]) if name not in _VOLATILE}
+
+    def _state(self, question: Tuple[str, ...] = ("PING",)) -> Tuple[List[Any], bytes]:
+        """What reset() looks at, in one exchange, and the configuration as bytes. Whoever was paused goes on."""
+        assert self.connection
+        replies, config = self.connection.pipeline_then([
+            ("CLIENT", "UNPAUSE"), ("INFO", "replication"), ("ACL", "LIST"), ("INFO", "keyspace"), ("KEYS", "*"),
+            ("SCRIPT", "FLUSH"), question], "CONFIG", "GET", "*")
+        for reply in replies:
+            if isinstance(reply, ReplyError):
+                raise reply
+        return replies, config
 
     def delete_keys(self) -> None:
         """All but the marker: the node goes on to vote, which it would not after flush()."""
@@ -368,11 +400,6 @@ class Node:
                 self.command("DEL", *keys)
         if databases not in ([], ["0"]):
             self.command("SELECT", 0)
-
-    def _config(self) -> Dict[bytes, bytes]:
-        flat = self.command("CONFIG", "GET", "*")
-        pairs = dict(zip(flat[::2], flat[1::2]))
-        return {name: value for name, value in pairs.items() if name.decode() not in _VOLATILE}
 
 
 class Cluster:
@@ -478,9 +505,8 @@ class Cluster:
     def reset(self) -> None:
         """All nodes are alive, configured as at the start, and without keys. Those that were bootstrapped keep their
         markers, as nodes do between the runs of programs; what has lost its marker is bootstrapped again."""
-        for node in self.nodes:
-            node.reset()
-        if self.bootstrapped and not all(node.has_marker for node in self.nodes):
+        marked = [node.reset() for node in self.nodes]
+        if self.bootstrapped and not all(marked):
             self.bootstrap()
             for node in self.nodes:
                 node.command("CONFIG", "RESETSTAT")

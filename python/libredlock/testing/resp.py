@@ -73,6 +73,17 @@ class RespConnection:
         self.sock.sendall(b"".join(encode(*c) for c in commands))
         return [self.read() for _ in commands]
 
+    def pipeline_then(self, commands: List[Tuple[Any, ...]], *last: Any) -> Tuple[List[Any], bytes]:
+        """As pipeline(), and the bytes that come for one more command: to compare, where to read them takes long."""
+        self.sock.sendall(b"".join(encode(*c) for c in [*commands, last, ("PING",)]))
+        replies, raw = [self.read() for _ in commands], b""
+        while not raw.endswith(b"+PONG\r\n"):
+            more = self.file.read1(65536)
+            if not more:
+                raise ConnectionError("the server closed the connection")
+            raw += more
+        return replies, raw
+
     def read(self) -> Any:
         line = self.file.readline()
         if not line.endswith(b"\r\n"):
