@@ -124,11 +124,18 @@ make_venv() {
   cp "$requirements" "build/$venv/requirements.txt"
 }
 
-# pip, unpacked once for all environments: that takes 4 s of processor time.
+# pip, installed once for all environments, by that which Python has or else brings: such are often old, and take twice
+# the time to choose among wheels.
 make_pip() {
+  local before=("${PYTHON:-python3}" -m pip --python build/pip/bin/python)
   if [ -e build/pip/made ]; then return; fi
   rm -rf build/pip
-  quietly pip "${PYTHON:-python3}" -m venv build/pip
+  quietly pip "${PYTHON:-python3}" -m venv --without-pip build/pip
+  if ! "${before[@]}" --version >/dev/null 2>&1; then
+    quietly pip build/pip/bin/python -m ensurepip
+    before=(build/pip/bin/python -m pip)
+  fi
+  quietly pip "${before[@]}" install --quiet --disable-pip-version-check pip==25.3 # runs on Python 3.9, too
   touch build/pip/made
 }
 
