@@ -165,7 +165,7 @@ make_wheel() {
     -type f -not -name '*.pyc' -newer "$made" -print -quit)" ]; then return; fi
   echo "== making the wheel of the Python package"
   rm -rf build/wheel
-  quietly wheel "$1" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+  quietly wheel env CFLAGS=-g0 "$1" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     --wheel-dir build/wheel .
   touch "$made"
 }
