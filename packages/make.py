@@ -206,7 +206,7 @@ class Release:
             f"libredlock ({version()}) unstable; urgency=medium\n\n  * Version {version()}.\n\n"
             f" -- {MAINTAINER}  {format_datetime(datetime.fromtimestamp(moment(), timezone.utc))}\n")
         run("dpkg-buildpackage", "--build=binary", "--no-sign", cwd=tree, SOURCE_DATE_EPOCH=str(moment()),
-            DEB_BUILD_OPTIONS="noautodbgsym")
+            DEB_BUILD_OPTIONS="noautodbgsym", DEB_CFLAGS_STRIP="-g")
         for package in tree.parent.glob("*.deb"):
             print(shutil.copy(package, self.out))
 
