@@ -114,8 +114,9 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def visits(browser, address):
-    """Each page by its name; of those of the C functions, which are made alike, a third if a text chooses it."""
+    """Each page by its name; of those of the C functions and of those that show a file, which are made alike, a third
+    if a text chooses it."""
     sample = os.environ.get("REDLOCK_SAMPLE")
     names = [str(path.relative_to(SITE)) for path in sorted(SITE.rglob("*.html"))]
     return {name: browser.visit(address + name) for name in names
-            if not (sample and name.startswith("api/c/") and zlib.crc32((sample + name).encode()) % 3)}
+            if not (sample and name.startswith(("api/c/", "source/")) and zlib.crc32((sample + name).encode()) % 3)}
