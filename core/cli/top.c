@@ -219,16 +219,18 @@ static size_t rows_of_screen(const struct top *top)
   return lines - HEAD_LINES - 2 < SHOWN_MAX ? (size_t)(lines - HEAD_LINES - 2) : SHOWN_MAX;
 }
 
-/* "nodes: 127.0.0.1:7001 ready, 127.0.0.1:7002 down" */
+/* "nodes: 127.0.0.1:7001 ready, 127.0.0.1:7002 down"; of one that is ready and told nothing, why */
 static char *nodes_line(const struct top *top)
 {
-  json_t *about = client_description(top->session->client), *node;
+  json_t *about = client_description(top->session->client), *scans = rows_nodes(top->session, top->list), *node;
   char *line = format("nodes:");
   size_t i;
   json_array_foreach(json_object_get(about, "nodes"), i, node) {
-    const char *state = text_in(node, "state");
-    line = append(line, "%s %s %s", i == 0 ? "" : ",", text_in(node, "node"), state);
+    const char *state = text_in(node, "state"), *why = text_in(json_array_get(scans, i), "why");
+    bool is_unsaid = *why != '\0' && !top->is_scanning && strcmp(state, "ready") == 0;
+    line = append(line, "%s %s %s", i == 0 ? "" : ",", text_in(node, "node"), is_unsaid ? why : state);
   }
+  json_decref(scans);
   json_decref(about);
   return one_line(line);
 }

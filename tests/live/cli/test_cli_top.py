@@ -165,6 +165,14 @@ def test_names_and_a_node_that_is_down_in_one_line_each(redlock, nodes):
     assert re.match(r"\S+  1 lock, 0 waiting, names \d s old, of too few nodes\n", done.stdout), done.stdout
 
 
+def test_a_node_that_refuses_the_scan_is_not_just_ready(redlock, nodes):
+    nodes[0].command("ACL", "SETUSER", "default", "-scan")
+    done = redlock("top", *GENEROUS_TIMEOUTS, "--rounds", "1", "orders:")
+    about_nodes = done.stdout.splitlines()[1]
+    assert re.search(re.escape(nodes[0].name) + r" error: .*(SCAN|scan)", about_nodes), about_nodes
+    assert about_nodes.count(" ready") == 4 and done.returncode == 0, done.stderr
+
+
 def test_top_ends_when_nobody_reads_it(redlock, nodes):
     top = redlock.start("top", *GENEROUS_TIMEOUTS, "--every", "100ms", "orders:")
     top.stdout.readline()
