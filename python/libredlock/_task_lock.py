@@ -274,7 +274,8 @@ class Lock(LockBase):
     ) -> CoroutineType[Any, Any, None]:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
-        return self._exit(*self._left(calling_frame(1)), failure)  # type: ignore[return-value]
+        hold, count = self._left(calling_frame(1))
+        return self._exit(hold, count, failure)  # type: ignore[return-value]
 
     async def status(self) -> Report:
         return await self._client.status(self._resource, **self._of_kind())
