@@ -350,11 +350,11 @@ def test_compose_starts_nodes_that_may_vote(tmp_path):
 
 
 def on_terminal(folder):
-    """The output of `typed` on a terminal, where questions are answered with yes."""
+    """The output of `typed` on a terminal. Nothing there asks a question: what answers it might be shown last."""
     path = f"{os.environ.get('REDLOCK_BUILD_DIR', ROOT / 'build/dev')}:{os.environ['PATH']}"
     clean = {name: value for name, value in os.environ.items() if name != "REDLOCK_GUARD"}
-    done = subprocess.run(["script", "-qec", "bash -e typed", "/dev/null"], cwd=folder, input=b"y\n", check=True,
-                          capture_output=True, env={**clean, "PATH": path, "NO_COLOR": "1"})
+    done = subprocess.run(["script", "-qec", "bash -e typed", "/dev/null"], cwd=folder, stdin=subprocess.DEVNULL,
+                          check=True, capture_output=True, env={**clean, "PATH": path, "NO_COLOR": "1"})
     return done.stdout.decode().replace("\r\n", "\n")
 
 
