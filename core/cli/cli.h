@@ -263,6 +263,7 @@ int session_close(struct session *session, int exit_code);
 /* report.c */
 int exit_code_of(const struct args *args, int status);
 char *outcome(const struct session *session, int status); /* in one line; free it */
+const char *loss_name(redlock_lock *lock);                /* "expired", "gone", ...; NULL if it was not lost */
 void set_bytes(json_t *report, const char *key, const char *bytes, size_t size);
 /* Reports an action, for people: on standard error, as standard output is for scripts. Silent with --quiet. */
 void say(const struct session *session, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
@@ -327,10 +328,6 @@ int leave_keep(struct session *session, int64_t left_ms, char **left); /* for le
 /* events.c: the library's reports beside the results of calls */
 /* About valid settings that are rarely intended, and why a lock waits: true. */
 bool say_warnings(const struct session *session);
-
-/* loss.c: why the lock was lost */
-char *loss_reason(const struct session *session); /* in words; free it */
-const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NULL if it was not lost */
 
 /* force.c: deletes the lock of any holder, once the user agrees; the exit code */
 extern const struct flag force_flag, force_yes_flag;

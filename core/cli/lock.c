@@ -5,9 +5,9 @@
 
 static int say_lost(const struct session *session)
 {
-  char *reason = loss_reason(session);
-  int code = fail(EXIT_LOST, "the lock was lost: %s", reason);
-  free(reason);
+  char *words = outcome(session, REDLOCK_LOST);
+  int code = fail(EXIT_LOST, "%s", words);
+  free(words);
   return code;
 }
 

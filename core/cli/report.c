@@ -91,6 +91,17 @@ char *outcome(const struct session *session, int status)
   return words;
 }
 
+const char *loss_name(redlock_lock *lock)
+{
+  static const char *const names[] = {
+      [REDLOCK_LOSS_EXPIRED] = "expired", [REDLOCK_LOSS_GONE] = "gone",   [REDLOCK_LOSS_RESTARTED] = "restarted",
+      [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit", [REDLOCK_LOSS_CLOCK] = "clock",
+      [REDLOCK_LOSS_CLOSED] = "closed",
+  };
+  int loss = redlock_lock_loss(lock);
+  return loss >= 0 && loss < (int)(sizeof names / sizeof *names) ? names[loss] : NULL;
+}
+
 void say(const struct session *session, const char *pattern, ...)
 {
   va_list values;

@@ -17,7 +17,7 @@ struct run {
   struct session *session;
   struct job job;
   bool lost;
-  char *reason; /* of the loss */
+  char *loss; /* in words */
   bool is_said;
   bool killed;
   bool leads;
@@ -83,7 +83,7 @@ static void export_lock(const struct session *session)
 static void say_lost(struct run *run)
 {
   if (!run->is_said && !run->session->args->json)
-    fail(EXIT_LOST, "the lock was lost while %s ran: %s", run->session->args->job[0], run->reason);
+    fail(EXIT_LOST, "while %s ran, %s", run->session->args->job[0], run->loss);
   run->is_said = true;
 }
 
@@ -95,7 +95,7 @@ static void lose(struct run *run)
   job_signal(&run->job, SIGTERM);
   job_signal(&run->job, SIGCONT);
   guard_tell(&run->job.guard, (struct watch){run->job.pid, NEVER_MS, run->kill_at_ms});
-  run->reason = loss_reason(run->session);
+  run->loss = outcome(run->session, REDLOCK_LOST);
 }
 
 /* What is said of a loss waits for CMD's end if nobody reads it. */
@@ -252,8 +252,8 @@ static int finish(struct run *run)
   bool had_terminal = terminal_take(&run->job);
   int status = leave(run, keep_left_ms(run));
   if (status == REDLOCK_LOST && !run->lost)
-    run->reason = loss_reason(run->session);
-  if (run->reason != NULL)
+    run->loss = outcome(run->session, REDLOCK_LOST);
+  if (run->loss != NULL)
     say_lost(run);
   run->lost = run->lost || (status == REDLOCK_LOST && !run->leads); /* a CMD that leads has ended by itself */
   return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
@@ -298,8 +298,8 @@ static void report(const struct run *run, int status, int code)
   if (is_busy)
     holder_ask(run->session);
   json_t *object = report_json(run->session, status);
-  if (run->reason != NULL)
-    json_object_set_new(object, "message", json_string(run->reason));
+  if (run->loss != NULL)
+    json_object_set_new(object, "message", json_string(run->loss));
   if (loss_name(run->session->lock) != NULL)
     json_object_set_new(object, "reason", json_string(loss_name(run->session->lock)));
   if (run->left != NULL)
@@ -338,9 +338,9 @@ static void stand_by(struct run *run)
   run->lost = run->killed = run->is_said = false;
   run->asked_to_end = 0;
   run->session->leave_by_ms = 0;
-  free(run->reason);
+  free(run->loss);
   free(run->left);
-  run->reason = run->left = NULL;
+  run->loss = run->left = NULL;
 }
 
 /* Terms follow each other until CMD ends by itself, or a signal ends both. */
@@ -399,7 +399,7 @@ static int run_or_lead(const struct args *args, bool leads)
   if (code == 0)
     code = leads ? lead(&run) : acquire_and_run(&run);
   guard_end(&run.job.guard);
-  free(run.reason);
+  free(run.loss);
   free(run.left);
   return session_close(&session, code);
 }

@@ -307,8 +307,8 @@ def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
         node.flush()
     done = finish(running)
     assert (done.returncode, done.stderr.count("\n")) == (LOST, 1) and "expired" not in done.stderr
-    assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes: .* the token is gone: it restarted "
-                     "or lost keys", done.stderr), done.stderr
+    assert re.search(r"while sh ran, the lock was lost: the token was gone on [345] of 5 nodes: .* "
+                     "the token is gone: it restarted or lost keys", done.stderr), done.stderr
 
 
 def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
@@ -319,8 +319,8 @@ def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
         node.flush()
     done = finish(running, b"go\n")
     assert (done.returncode, done.stderr.count("\n")) == (LOST, 1), done.stderr
-    assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes: 0 of 5 nodes deleted .*: "
-                     r"[345] nodes: nothing to delete", done.stderr), done.stderr
+    assert re.search(r"while sh ran, the lock was lost: the token was gone on [345] of 5 nodes: "
+                     r"0 of 5 nodes deleted .*: [345] nodes: nothing to delete", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("guard, words", [
