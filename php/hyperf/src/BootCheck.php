@@ -121,8 +121,8 @@ final class BootCheck
             $this->locks->check($spec);
         } catch (InvalidOptionException $wrong) {
             $named = $spec->translate === null ? $wrong : ($spec->translate)($wrong);
-            throw new InvalidOptionException("$name: " . \preg_replace('/^fence is true; allowed for (.+): false, .*/',
-                "fence is '$spec->fence', but there is no fencing number for \$1", $named->getMessage()));
+            $asks = ($wrong->parts[1] ?? '') === 'fence' ? "fence is '$spec->fence', which asks for a number: " : '';
+            throw new InvalidOptionException("$name: $asks" . $named->getMessage());
         }
     }
 }

@@ -90,11 +90,14 @@ final class BootCheckTest extends TestCase
             'no resource' => ['there are 0 resources; allowed: 1 to 100', new LockSpec([])],
             'too many resources' => ['101 resources', new LockSpec(\array_fill(0, 101, 'x'))],
             'a resource that is no text' => ['a resource is int; allowed: strings', new LockSpec(['stock', 7])],
-            'a fence of several' => ["fence is 'id', but there is no fencing number for a lock that is on several "
-                . 'resources', new LockSpec(['order', 'stock'], ['fence' => true], fence: 'id')],
-            'a fence of a reader' => ["fence is 'id', but there is no fencing number for a lock that is shared",
+            'a fence of several' => ["fence is 'id', which asks for a number: fence is true; allowed for a lock that "
+                . 'is on several resources: false, since it has no fencing number',
+                new LockSpec(['order', 'stock'], ['fence' => true], fence: 'id')],
+            'a fence of a reader' => ["fence is 'id', which asks for a number: fence is true; allowed for a lock that "
+                . 'is shared: false',
                 new LockSpec('x', ['fence' => true, 'shared' => true], fence: 'id')],
-            'a fence of permits' => ["fence is 'id', but there is no fencing number for permits 3",
+            'a fence of permits' => ["fence is 'id', which asks for a number: fence is true; allowed for permits 3: "
+                . 'false',
                 new LockSpec('x', ['fence' => true, 'permits' => 3], fence: 'id')],
             'an unknown parameter' => ['no parameter $oder', new LockSpec('order:#{oder}')],
             'onBusy' => ["onBusy is 'nothing', which is no public method", new LockSpec('x', onBusy: 'nothing')],
