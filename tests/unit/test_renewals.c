@@ -87,6 +87,55 @@ static void an_unconfirmed_renewal_is_reported(void **state)
   redlock_lock_free(renewed);
 }
 
+/* The renewal is due, and node 0 alone confirms it. Behind the SET to a node that has lost the token is its renewal. */
+static void renew_on_one_node(redlock_lock *renewed)
+{
+  struct rlk_reply confirmed = {.type = RLK_REPLY_ARRAY, .integers = {1}};
+  assert_int_equal(rlk_events_init(&client->engine.net.events), 0);
+  lock = renewed;
+  now_ns += renewed->hold.terms.ttl_ms * MS / 2;
+  rlk_renewals_due(&client->engine, now_ns);
+  answer_reply(0, &rlk_row_renew, RLK_FITS, RLK_FAULT_NONE, &confirmed);
+  answer_with(1, &rlk_row_renew, RLK_ERROR, RLK_FAULT_OTHER);
+}
+
+/* Nor is it renewed again before its time. */
+static void check_that_no_risk_is_told(redlock_lock *renewed)
+{
+  now_ns += renewed->hold.terms.ttl_ms * MS / 4;
+  rlk_renewals_due(&client->engine, now_ns);
+  assert_null(rlk_event_first(&client->engine.net.events));
+  assert_int_equal(asked(0), 0);
+}
+
+static void an_extension_closes_a_renewal(void **state)
+{
+  redlock_lock *renewed = hold_renewed("a", "0.01"), *kept = lock;
+  (void)state;
+  renew_on_one_node(renewed);
+  answer_with(2, &rlk_row_renew, RLK_ERROR, RLK_FAULT_OTHER);
+  call(REDLOCK_EXTEND, 0);
+  write_all();
+  answer_all(&rlk_row_extend);
+  assert_int_equal(renewed->op.status, REDLOCK_OK);
+  check_that_no_risk_is_told(renewed);
+  redlock_lock_free(renewed);
+  lock = kept;
+}
+
+static void a_token_that_is_put_back_closes_a_renewal(void **state)
+{
+  redlock_lock *renewed = hold_renewed("a", "0.01"), *kept = lock;
+  (void)state;
+  rlk_lock_cut(renewed, 2, 0, REDLOCK_LOSS_GONE, now_ns);
+  renew_on_one_node(renewed);
+  answer(2, &rlk_row_set, RLK_GRANTED);
+  answer_with(2, &rlk_row_renew, RLK_ERROR, RLK_FAULT_OTHER);
+  check_that_no_risk_is_told(renewed);
+  redlock_lock_free(renewed);
+  lock = kept;
+}
+
 /* Once an hour, and again for the next hold. */
 static void each_hour_of_a_renewed_hold_is_reported(void **state)
 {
@@ -139,6 +188,8 @@ int main(void)
       CASE(a_repeated_renewal_leaves_out_locks_shared_since),
       CASE(nothing_is_renewed_when_max_hold_is_reached),
       CASE(an_unconfirmed_renewal_is_reported),
+      CASE(an_extension_closes_a_renewal),
+      CASE(a_token_that_is_put_back_closes_a_renewal),
       CASE(each_hour_of_a_renewed_hold_is_reported),
       cmocka_unit_test(the_keeper_sleeps_on_where_a_hold_has_ended), /* last: its thread stays */
   };

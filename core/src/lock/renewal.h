@@ -15,6 +15,7 @@ struct rlk_batch {
 };
 
 void rlk_renewal_begin(redlock_lock *lock);
+/* The lease may have become longer, by whatever request: is the round under way over? */
 void rlk_renewal_confirmed(redlock_lock *lock);
 void rlk_renewals_due(struct rlk_engine *engine, int64_t now_ns);
 void rlk_batch_drop(struct rlk_engine *engine, struct rlk_batch *batch);

@@ -86,6 +86,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
     counted(lock, node, granted_until_ns(claim, node, r));
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+    rlk_renewal_confirmed(lock);
     rlk_holder_show(&lock->engine->net.nodes[node], lock->hold.terms.ttl_ms, now);
     if (claim->kind->joined)
       claim->kind->joined(lock, node, now);
@@ -209,10 +210,8 @@ void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, 
     return;
   vote = rlk_vote_checked(n, r, vote, now);
   confirmed(lock, n->index, r, vote, now);
-  if (r->round)
-    rlk_vote_note(lock, n->index, r, vote, now);
-  else
-    rlk_renewal_confirmed(lock);
+  rlk_renewal_confirmed(lock);
+  rlk_vote_note(lock, n->index, r, vote, now); /* a renewal has no round */
 }
 
 void rlk_vote_expired(struct rlk_node *n, struct rlk_outcome *out)
