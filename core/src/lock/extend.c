@@ -206,6 +206,13 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   return advance(lock, now);
 }
 
+static int ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  if (rlk_lock_is_held(lock, now))
+    rlk_renewal_heal(n, lock, &lock->op.asked, now);
+  return rlk_ask_extend(n, lock, now);
+}
+
 static int ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   int status = rlk_ask_expire(n, lock, now);
@@ -214,5 +221,5 @@ static int ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 }
 
 #define EXTENDS .takes_a_lease = 1, .begin = begin, .advance = advance, .timer = timer
-const struct rlk_verb rlk_extend = {.kind = REDLOCK_EXTEND, .name = "extend", .ask = rlk_ask_extend, EXTENDS};
+const struct rlk_verb rlk_extend = {.kind = REDLOCK_EXTEND, .name = "extend", .ask = ask_extend, EXTENDS};
 const struct rlk_verb rlk_expire = {.kind = REDLOCK_EXPIRE, .name = "expire", .ask = ask_expire, EXTENDS};

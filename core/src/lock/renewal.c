@@ -189,20 +189,13 @@ static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
   return 1;
 }
 
-/* Nodes that do not count for the lock get its token back: else each that was restarted would be lost to a long hold
- * for ever. Late SETs are nothing new, and a lost lock is never revived by one (rule B.7). */
-static void heal(redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
+void rlk_renewal_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
 {
-  struct rlk_engine *e = lock->engine;
-  const struct rlk_claim *claim = lock->claim;
-  for (int i = 0; i < e->net.node_count; i++) {
-    struct rlk_node *n = &e->net.nodes[i];
-    const struct rlk_claim_node *at = &claim->node[i];
-    int is_lost = at->counts_until_ns <= now && !at->shortenings && !(at->flags & RLK_SET_IN_FLIGHT);
-    if (is_lost && rlk_node_can_ask(n, rlk_node_patience_ns(n, terms), now) == RLK_ASKED && !rlk_guard_waits(n, now) &&
-        terms->ttl_ms <= n->voter->ttl_limit_ms)
-      rlk_ask_heal(n, lock, terms, now); /* without memory the next renewal does */
-  }
+  const struct rlk_claim_node *at = &lock->claim->node[n->index];
+  int is_lost = at->counts_until_ns <= now && !at->shortenings && !(at->flags & RLK_SET_IN_FLIGHT);
+  if (is_lost && !lock->claim->is_adopted && rlk_node_can_ask(n, rlk_node_patience_ns(n, terms), now) == RLK_ASKED &&
+      !rlk_guard_waits(n, now) && terms->ttl_ms <= n->voter->ttl_limit_ms)
+    rlk_ask_heal(n, lock, terms, now); /* without memory the next renewal does */
 }
 
 static void renew(redlock_lock *lock, const struct rlk_terms *terms, struct rlk_batch *batch, int64_t now)
@@ -210,8 +203,8 @@ static void renew(redlock_lock *lock, const struct rlk_terms *terms, struct rlk_
   int64_t again_ns = terms->ttl_ms * MS / 8;
   if (again_ns < terms->node_timeout_ns)
     again_ns = terms->node_timeout_ns;
-  if (!lock->claim->is_adopted)
-    heal(lock, terms, now);
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    rlk_renewal_heal(&lock->engine->net.nodes[i], lock, terms, now);
   if (!lock->renewal.goal_ns)
     lock->engine->renewals_open++;
   lock->renewal.goal_ns = now + terms->lease_ns;

@@ -14,6 +14,10 @@ struct rlk_batch {
   struct rlk_claim *claim[RLK_BATCH_MAX];
 };
 
+/* A node that does not count for the lock gets its token back: else each that was restarted, or was away at first,
+ * would be lost to a long hold for ever. Late SETs are nothing new, and a lost lock is never revived by one (rule B.7).
+ */
+void rlk_renewal_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
 void rlk_renewal_begin(redlock_lock *lock);
 /* The lease may have become longer, by whatever request: is the round under way over? */
 void rlk_renewal_confirmed(redlock_lock *lock);

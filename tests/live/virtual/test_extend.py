@@ -45,9 +45,11 @@ def test_a_foreign_owner_on_a_minority_ends_no_hold(nodes, held):
 def test_a_key_gone_on_a_minority_ends_no_hold(nodes, held):
     for node in nodes.nodes[:2]:
         node.delete_keys()
-    eventually(lambda: held.extend() == OK and held.votes[:2] == [LOST, LOST])
+    assert held.start(rl.EXTEND) == OK
+    spin(held.client, lambda: held.status == OK and held.votes[:2] == [LOST, LOST])
     assert nodes.keys() == {b"r": [2, 3, 4]}
-    nodes[2].delete_keys()
+    for node in nodes.nodes[2:]:
+        node.delete_keys()
     assert held.extend() == LOST
 
 

@@ -110,12 +110,27 @@ def test_what_others_hold_is_not_taken_back(nodes, renewing):
     assert lock.release() == OK and nodes[0].get("r") == b"somebody else"
 
 
-def test_a_lock_that_is_not_renewed_is_not_put_back(nodes, make_client):
+def test_extensions_put_back_what_a_node_lost(nodes, make_client):
     lock = make_client(nodes.urls).lock()
     assert lock.acquire(5000) == OK
     spin(lock.client, lambda: all(node.get("r") for node in nodes))
     nodes[0].command("DEL", "r")
-    assert lock.extend() == OK and nodes[0].get("r") is None
+    spin(lock.client, lambda: lock.extend() == OK and nodes[0].get("r") == lock.token.encode(), 20, "it is put back")
+    assert lock.release() == OK
+    nodes.no_keys()
+
+
+def test_an_extension_uses_nodes_that_were_away_at_first(nodes, make_client):
+    for node in nodes.nodes[:2]:
+        node.kill()
+    lock = make_client(nodes.urls, guard="off", settle=False, ttl_ms=30000).lock()
+    assert lock.acquire(5000) == OK
+    for node in nodes.nodes[:2]:
+        node.restart()
+    spin(lock.client, lambda: lock.extend() == OK and nodes[0].get("r") and nodes[1].get("r"), 20, "they have it")
+    for node in nodes.nodes[2:4]:
+        node.kill()
+    assert lock.extend() == OK, lock.message
 
 
 def test_release_ends_the_renewal(nodes, renewing):
