@@ -78,6 +78,19 @@ def test_clients_that_may_not_queue_are_served(nodes, held, make_client, rule):
         assert warned_once_a_node(client) or rule == "-zscore", "which not everybody needs"
 
 
+def test_a_place_that_nobody_may_end_is_not_kept(nodes, held, make_client):
+    client = make_client(allow(nodes), **LONG)
+    lock = client.lock()
+    assert lock.acquire(0) == BUSY
+    allow(nodes, "-pexpire")
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    told = []
+    spin(client, lambda: told.extend(warnings(client)) or told, 20, "its place is refused")
+    assert lock.cancel() == OK
+    assert [node.command("EXISTS", "libredlock:q:r", "libredlock:p:r") for node in nodes] == [0] * 5
+    allow(nodes, "+pexpire")
+
+
 @pytest.mark.parametrize("rule", ["-publish", "-zrem", "-exists", NO_KEYS])
 def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule):
     nodes = make_cluster(1)

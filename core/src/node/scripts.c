@@ -125,7 +125,7 @@
   "end\n" \
   "local n,shares,rank=redis.call('ZRANK',Q,me),me:byte(17)==47,0\n" \
   "redis.call('ZADD',P,by(now+ARGV[3]+math.min(n*ARGV[4],ARGV[5]),ARGV[10]),me)\n" \
-  "redis.call('PEXPIRE',Q,60000)\n" \
+  "if redis.pcall('PEXPIRE',Q,60000)~=1 then gone(me) gone('o'..me) end\n" \
   "redis.call('PEXPIRE',P,60000)\n" \
   "if n>200 then rank=n end\n" \
   "for _,h in ipairs(redis.call('ZRANGE',Q,0,math.min(n,200))) do\n" \
@@ -183,7 +183,7 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "411a7a1e9142c48c5d7f77e866726401336bc3d5", .bit = RLK_SCRIPT_ASK},
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "7344d6dee303bb4c0ce01af5a6139d0649b058a3", .bit = RLK_SCRIPT_ASK},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "8283d484694566984a62889dfb1316d8390b40e6",
                           .bit = RLK_SCRIPT_HAND_OVER},
   rlk_script_leave = {.text = LEAVE_TEXT, .hash = "2b98b47298d8919c014da2a320be18274e3201d3", .bit = RLK_SCRIPT_LEAVE},
