@@ -476,6 +476,13 @@ static void every_loss_is_described(void **state)
     rlk_loss_words(lock, &text);
     assert_string_equal(said, words[i]);
   }
+  lock->hold.loss = REDLOCK_LOSS_GONE;
+  lock->claim->node[0].cut = REDLOCK_LOSS_GONE;
+  {
+    struct rlk_text text = {said, sizeof said, .is_plain = 1};
+    rlk_loss_words(lock, &text);
+    assert_string_equal(said, "the token was gone on 1 of 3 nodes, and others did not count");
+  }
 }
 
 int main(void)

@@ -20,12 +20,26 @@ static const char *const verbs[] = {
     [REDLOCK_EXAMINE] = "answered",
 };
 
+static int tells_loss(const redlock_lock *lock)
+{
+  return lock->hold.loss && !(lock->op.kind && lock->op.verb->asks_everybody);
+}
+
+/* A majority kept it: their answers do not say why. */
+static int is_lost_by_no_node(const redlock_lock *lock)
+{
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  return tells_loss(lock) && tally.granted >= tally.quorum;
+}
+
 static void headline(redlock_lock *lock, struct rlk_text *out)
 {
   redlock_client *c = rlk_client_of(lock);
   struct rlk_tally tally = rlk_count(lock->votes, c->engine.net.node_count);
-  if (lock->op.kind != REDLOCK_INSPECT)
-    rlk_text_format(out, "%d of %d nodes %s ", tally.granted, c->engine.net.node_count, verbs[lock->op.kind]);
+  int no_count = lock->op.kind == REDLOCK_INSPECT || is_lost_by_no_node(lock);
+  if (!no_count)
+    rlk_text_format(out, "%d of %d nodes %s ", tally.granted, c->engine.net.node_count,
+                    tells_loss(lock) && lock->op.kind != REDLOCK_RELEASE ? "kept" : verbs[lock->op.kind]);
   rlk_text_add(out, "\"");
   rlk_text_escaped(out, rlk_key_resource(lock->key), lock->key->resource_size);
   rlk_text_add(out, "\"");
@@ -33,7 +47,7 @@ static void headline(redlock_lock *lock, struct rlk_text *out)
     rlk_text_format(out, " and %d more", lock->key->count - 1);
   if (lock->op.kind == REDLOCK_INSPECT)
     rlk_text_format(out, " is held on %d and free on %d of %d nodes", tally.busy, tally.free, c->engine.net.node_count);
-  else
+  else if (!no_count)
     rlk_text_format(out, ", %d needed", c->engine.quorum);
 }
 
@@ -76,7 +90,7 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
   int by_token = lock->op.kind != REDLOCK_ACQUIRE && lock->op.state_before == REDLOCK_STATE_ADOPTED;
   if (lock->op.status == REDLOCK_LOST && by_token) {
     rlk_text_add(out, "nobody holds it with this token: ");
-  } else if (lock->hold.loss && !asks_only) {
+  } else if (tells_loss(lock)) {
     rlk_text_add(out, "the lock was lost: ");
     rlk_loss_words(lock, out);
     rlk_text_add(out, ": ");
@@ -125,7 +139,7 @@ static void group_words(const redlock_lock *lock, const struct rlk_said *said, u
 static int needs_advice(const redlock_lock *lock)
 {
   return lock->op.status == REDLOCK_NO_QUORUM || lock->op.status == REDLOCK_REFUSED_CONFIG ||
-         lock->op.status == REDLOCK_TIMED_OUT || rlk_in_flight(lock);
+         lock->op.status == REDLOCK_TIMED_OUT || lock->state == REDLOCK_STATE_LOST || rlk_in_flight(lock);
 }
 
 /* The nodes' replies, equal ones together; then the advice, each once. Of a lock that was lost, those that cost it. */
@@ -172,7 +186,10 @@ static void message(redlock_lock *lock, struct rlk_text *out)
   }
   verdict(lock, out);
   headline(lock, out);
-  group_and_advise(lock, out, rlk_client_now(rlk_client_of(lock)));
+  if (!is_lost_by_no_node(lock))
+    group_and_advise(lock, out, rlk_client_now(rlk_client_of(lock)));
+  else if (lock->hold.loss == REDLOCK_LOSS_EXPIRED && !RLK_INT(&lock->options, RENEW))
+    rlk_text_add(out, "; extend it in time, or set " RLK_NAMED("renew"));
 }
 
 static int64_t read_message(redlock_lock *lock, char *buf, size_t size, int is_plain)

@@ -35,7 +35,8 @@ void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)
   rlk_text_add(out, words[lock->hold.loss]);
   if (lock->hold.loss == REDLOCK_LOSS_GONE || lock->hold.loss == REDLOCK_LOSS_RESTARTED ||
       lock->hold.loss == REDLOCK_LOSS_REFUSED || lock->hold.loss == REDLOCK_LOSS_CLOCK)
-    rlk_text_format(out, " %d of %d nodes", count, nodes);
+    rlk_text_format(out, " %d of %d nodes%s", count, nodes,
+                    nodes - count < lock->engine->quorum ? "" : ", and others did not count");
 }
 
 void rlk_lock_tell(redlock_lock *lock, enum rlk_event_kind kind, const char *detail)

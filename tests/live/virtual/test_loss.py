@@ -35,7 +35,8 @@ def test_a_lease_that_lapsed_is_lost_as_expired(nodes, make_client):
     lock = client.lock()
     assert lock.acquire(5000) == OK
     lapse(lock)
-    assert lock.loss == Loss.EXPIRED and "the lease expired" in lock.message
+    assert lock.loss == Loss.EXPIRED
+    assert lock.message == 'the lock was lost: the lease expired: "r"; extend it in time, or set renew'
     assert lost_event(client)["reason"] == "expired"
     assert lock.acquire(5000) == OK and lock.loss == Loss.NONE
     lock.release()
@@ -46,7 +47,8 @@ def test_a_hold_that_may_not_go_on_is_lost_by_its_limit(nodes, make_client):
     lock = client.lock()
     assert lock.acquire(5000) == OK
     lapse(lock)
-    assert lock.loss == Loss.LIMIT and "max_hold_ms" in lock.message
+    assert lock.loss == Loss.LIMIT
+    assert lock.message == 'the lock was lost: the lease expired: max_hold_ms allowed no further renewal: "r"'
     assert [lock.vote(i) for i in range(5)] == 5 * [OK], "none of them is the cause"
     assert lock.extend() == LOST
     assert lost_event(client)["reason"] == "limit"
@@ -99,7 +101,8 @@ def test_a_loss_says_why_each_renewal_failed(nodes, make_client, fake_server):
     nodes[1].cont()
     assert lock.loss == Loss.EXPIRED
     assert [lock.vote(i) for i in range(5)] == [UNREACHABLE, TIMED_OUT, OK, NO_QUORUM, NO_QUORUM], lock.message
-    assert "the lease expired: 1 of 5 nodes" in lock.message and "2 nodes: error: ERR no disk" in lock.message
+    assert 'the lease expired: 1 of 5 nodes kept "r", 3 needed: ' in lock.message, lock.message
+    assert "2 nodes: error: ERR no disk" in lock.message and "; start the server, or correct the add" in lock.message
     assert nodes[2].name not in lock.message, lock.message
     risk, = (event["detail"] for event in lock.client.events() if event["event"] == "at_risk")
     assert risk.startswith("a renewal was not confirmed in time: 2 of 5 nodes refused it: " + fakes[0].name), risk
