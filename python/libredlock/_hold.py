@@ -389,7 +389,7 @@ class HoldBase(Facts):
     def _is_left_to_release(self, count: int) -> bool:
         """At the end of a block that began when it was acquired so often: not if it was handed over. What a block has
         released already it does not take from the blocks around it."""
-        if 0 < self._count < count and self._count <= len(self._frames):
+        if 0 < self._count < count and self._count <= len(self._frames) and not self._has_ended:
             words = f"the lock on {self._resource!r} is held by the outer block: this one has released it already"
             raise NotHeld(words, resource=self._resource)
         return self._count > 0

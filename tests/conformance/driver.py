@@ -314,6 +314,10 @@ class Lock:
         """Enters the scoped form."""
         return self.checked(self._done(self.driver.call("body", lock=self.name)))
 
+    def again(self):
+        """Enters the scoped form once more, releases the lock in it, and leaves it."""
+        return self.driver.call("again", lock=self.name)
+
     def leave(self, fail=False):
         return self.driver.call("leave", lock=self.name, fail=fail)
 

@@ -61,6 +61,17 @@ def test_a_block_that_releases_early_leaves_the_outer_its_lock(tree, nodes, othe
     nodes.no_keys()
 
 
+def test_a_block_that_releases_its_own_turn_and_the_outer_one(tree, nodes):
+    with pytest.raises(libredlock.NotHeld, match="this hold of it has ended"):
+        with tree:
+            with pytest.raises(libredlock.NotHeld, match="this hold of it has ended"):
+                with tree:
+                    tree.release()
+                    tree.release()
+            assert not tree.owned()
+    nodes.no_keys()
+
+
 def test_a_block_may_release_what_was_acquired_before_it(tree, nodes):
     tree.acquire()
     with tree:

@@ -29,6 +29,9 @@ class Hold implements HoldInterface
     /** @internal How often it was taken and not released, with the option reentrant. */
     public int $depth = 0;
 
+    /** Bodies of run() that it is held around. */
+    private int $bodies = 0;
+
     /** In nanoseconds, if there is a listener. */
     private ?int $heldSince = null;
 
@@ -87,6 +90,7 @@ class Hold implements HoldInterface
         $token = $this->native->token();
         $status = $this->native->detach();
         $status === \REDLOCK_OK || $this->fail($status);
+        $this->bodies = 0; /* which have nothing to release any more */
         return $token;
     }
 
@@ -210,20 +214,27 @@ class Hold implements HoldInterface
         return $this->around($body);
     }
 
-    /** @internal Calls the body with this hold, and releases it whatever happens, unless the body has done that. */
+    /**
+     * @internal Calls the body with this hold, and releases it whatever happens, unless the body has done that. What a
+     * body has released already it does not take from the bodies around it.
+     */
     public function around(callable $body): mixed
     {
         $depth = $this->depth;
         $result = null;
         $hasFailed = true;
+        $this->bodies++;
         try {
             $result = $this->driver->body($this, $this->native, $body);
             $hasFailed = false;
         } finally {
-            $isReleased = $this->depth < $depth || $this->hasEnded() && $this->loss === null;
+            $isReleased = $this->depth < \min($depth, $this->bodies--) || $this->hasEnded() && $this->loss === null;
             $hasFailed && !$isReleased && $this->releaseAfterFailure();
         }
         $isReleased || $this->releaseAfterSuccess($result);
+        $isReleased && $this->bodies > 0 && throw self::carrying($result, self::notHeld($this->resource,
+            $this->hasEnded() ? 'this hold of it has ended'
+                : 'the body has released it already, and the outer one still holds it'));
         return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
     }
 

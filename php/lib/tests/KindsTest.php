@@ -6,6 +6,7 @@ namespace Redlock\Tests;
 
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
+use Redlock\Exception\NotHeldException;
 use Redlock\Hold;
 use Redlock\Verdict;
 
@@ -144,12 +145,16 @@ final class KindsTest extends NodesTestCase
     {
         $client = $this->client();
         $lock = $client->lock('tree', reentrant: true);
-        $returns = static fn (Hold $hold) => $hold->release();
+        $returns = static fn (Hold $hold) => (string) $hold->release();
         $fails = static fn (Hold $hold) => throw new \DomainException((string) $hold->release());
         foreach ([$returns, $fails] as $inner) {
             $lock->run(function (Hold $hold) use ($client, $lock, $inner): void {
                 try {
                     $lock->run($inner);
+                    $this->fail('the inner body is not told');
+                } catch (NotHeldException $early) {
+                    $this->assertSame(['"tree" is not held: the body has released it already, and the outer one still '
+                        . 'holds it', ''], [$early->getMessage(), $early->result]);
                 } catch (\DomainException) {
                 }
                 $this->assertTrue($hold->isHeld());

@@ -24,6 +24,29 @@ def test_only_the_outermost_release_gives_it_up(make, nodes):
     assert other.acquire(wait_ms=20000) == "OK"
 
 
+@pytest.mark.needs("body")
+def test_an_inner_body_that_releases_early_keeps_the_outer(make, nodes):
+    lock, other = make().lock(reentrant=True), make().lock()
+    assert lock.body() == "OK"
+    for _ in range(2):
+        inner = lock.again()
+        assert inner == "NOT_HELD"
+        assert "released it already" in inner.message and "outer" in inner.message
+        assert lock.state == "HELD"
+        assert other.acquire(wait_ms=0) == "BUSY"
+    assert lock.leave() == "OK"
+    nodes.no_keys()
+
+
+@pytest.mark.needs("body")
+def test_a_body_may_release_what_was_acquired_before_it(make, nodes):
+    lock = make().lock(reentrant=True)
+    assert lock.acquire(wait_ms=20000) == "OK"
+    assert lock.again() == "OK"
+    assert lock.state == "FREE"
+    nodes.no_keys()
+
+
 def test_inner_calls_need_no_node(make, nodes):
     lock = make().lock(reentrant=True)
     acquire_everywhere(lock, nodes)

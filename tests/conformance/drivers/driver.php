@@ -301,6 +301,17 @@ class Driver
         return null;
     }
 
+    /** The scoped form once more; its body releases the lock before its end. */
+    protected function again(array $message): ?array
+    {
+        try {
+            $this->known('lock', $message)->lock->run(static fn (Hold $hold) => $hold->release());
+            return ['status' => 'OK'];
+        } catch (RedlockThrowable $error) {
+            return self::failure($error);
+        }
+    }
+
     protected function insideUntilLeave(string $lock): ?array
     {
         return $this->loop('leave');
@@ -429,7 +440,7 @@ class Driver
     protected function commands(): array
     {
         return ['hello', 'client', 'lock', 'adopt', 'acquire', 'extend', 'release', 'state', 'validity', 'detach',
-            'status', 'describe', 'fork', 'body', 'exit', 'close'];
+            'status', 'describe', 'fork', 'body', 'again', 'exit', 'close'];
     }
 
     protected function parse(string $line): ?array

@@ -18,7 +18,7 @@ class Driver(package.Driver):
 
     def __init__(self):
         super().__init__()
-        self.leaving = {}
+        self.inside = {}
         self.owners = {}
         self.tasks = set()
         self.end = None
@@ -82,22 +82,39 @@ class Driver(package.Driver):
     async def body(self, message):
         """The `async with` block: its body waits for `leave`."""
         name, lock = message["lock"], self.known("lock", message)
-        leave = self.leaving[name] = asyncio.get_running_loop().create_future()
+        inside = self.inside[name] = asyncio.Queue()
         reply = {"status": "OK"}
         try:
             async with lock.block() as lock.hold:
                 send(dict(facts(lock, now_ms()), status="OK"), message["id"])
-                message = await leave
+                while (message := await inside.get())["do"] == "again":
+                    send(await self.release_early(lock), message["id"])
                 if message.get("fail"):
                     raise BodyFailed("as it was told")
         except BodyFailed:
             reply = {"status": "OK", "raised": "BodyFailed"}
         except libredlock.RedlockError as error:
             reply = failure(error)
+        del self.inside[name]
         send(reply, message["id"])
 
     async def leave(self, message):
-        self.leaving[message["lock"]].set_result(message)
+        self.inside[message["lock"]].put_nowait(message)
+
+    async def again(self, message):
+        """By the task of the body, if there is one."""
+        if message["lock"] in self.inside:
+            return await self.leave(message)
+        return await self.by_its_owner(message, self.release_early)
+
+    async def release_early(self, lock):
+        """The block once more; its body releases the lock before its end."""
+        try:
+            async with lock.block() as hold:
+                await hold.release()
+            return {"status": "OK"}
+        except libredlock.RedlockError as error:
+            return failure(error)
 
     async def exit(self, message):
         if lines.one_of(message, "mode", "normal", "exception", "hard") == "hard":

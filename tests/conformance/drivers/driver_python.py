@@ -93,6 +93,12 @@ class Driver(package.Driver):
             reply = failure(error)
         send(reply, leave["id"])
 
+    def again(self, message):
+        """The block once more; its body releases the lock before its end."""
+        with self.known("lock", message).block() as hold:
+            hold.release()
+        return {"status": "OK"}
+
     def exit(self, message):
         if lines.one_of(message, "mode", "normal", "exception", "hard") == "hard":
             os._exit(9)

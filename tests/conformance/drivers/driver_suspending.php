@@ -19,8 +19,8 @@ abstract class SuspendingDriver extends Driver
     private array $started = [];
     /** @var array<string, array> */
     private array $done = [];
-    /** @var array<string, array> */
-    private array $leaves = [];
+    /** @var array<string, list<array>> messages for whoever is in a body */
+    private array $inside = [];
     private string $buffer = '';
     /** @var array<string, ArrayObject<int, Closure>> what a caller has to do */
     private array $callers = [];
@@ -106,18 +106,24 @@ abstract class SuspendingDriver extends Driver
 
     protected function leave(array $message): ?array
     {
-        $this->leaves[$message['lock']] = $message;
+        $this->inside[$message['lock']][] = $message;
         return null;
+    }
+
+    /** By the Fiber or coroutine of the body, if there is one. */
+    protected function again(array $message): ?array
+    {
+        return isset($this->inside[$message['lock']]) ? $this->leave($message) : parent::again($message);
     }
 
     protected function insideUntilLeave(string $lock): ?array
     {
-        while (!isset($this->leaves[$lock])) {
-            $this->delay(2);
+        $this->inside[$lock] = [];
+        while ((($message = \array_shift($this->inside[$lock]))['do'] ?? '') !== 'leave') {
+            $message === null ? $this->delay(2) : $this->send(parent::again($message), $message['id']);
         }
-        $leave = $this->leaves[$lock];
-        unset($this->leaves[$lock]);
-        return $leave;
+        unset($this->inside[$lock]);
+        return $message;
     }
 
     protected function commands(): array
