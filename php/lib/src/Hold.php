@@ -184,10 +184,12 @@ class Hold implements HoldInterface
         $status === \REDLOCK_OK || $this->fail($status);
     }
 
-    /** @internal Sets an option by the name of the table; it counts from the next operation. */
-    public function set(string $option, string $value): void
+    /** @internal Sets an option by the name of the table; it counts from the next operation. What it was before. */
+    public function set(string $option, string $value): string
     {
+        $before = $this->native->get($option);
         $this->native->set($option, $value);
+        return $before;
     }
 
     /** @internal Ends its wait, also one that is about to begin by the options. */

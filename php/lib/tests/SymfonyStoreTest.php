@@ -46,6 +46,23 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $this->assertTrue($lock->isAcquired());
     }
 
+    public function testARefreshThatFailsLeavesTheRenewalAsItWas(): void
+    {
+        $logger = new MemoryLogger();
+        $client = new MemoryClient([], null, $logger);
+        $lock = (new LockFactory(new RedlockStore($client)))->createLock('renewed', 300, false);
+        $lock->acquire();
+        $client->setReachable(false);
+        try {
+            $lock->refresh(10);
+            $this->fail('it was refreshed');
+        } catch (LockAcquiringException) {
+        }
+        unset($lock);
+        $this->assertCount(1, $logger->records);
+        $this->assertStringContainsString('was wanted for another 300.0 s', $logger->records[0][1]);
+    }
+
     public function testItEndsWhenTheTtlHasPassed(): void
     {
         $lock = $this->factory()->createLock('ends', 4.0, false);

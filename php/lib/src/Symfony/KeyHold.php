@@ -79,9 +79,14 @@ final class KeyHold
     public function expire(float $ttl): void
     {
         $options = LongLease::options($this->client, $ttl * 1000, LongLease::nowMs($this->client) - $this->takenMs);
-        $this->hold->set('renew', $options['renew'] ? 'true' : 'false');
-        $this->hold->set('max_hold_ms', (string) $options['max_hold_ms']);
-        $this->hold->expire($options['ttl_ms']);
+        $renew = $this->hold->set('renew', $options['renew'] ? 'true' : 'false');
+        $maxHoldMs = $this->hold->set('max_hold_ms', (string) $options['max_hold_ms']);
+        try {
+            $this->hold->expire($options['ttl_ms']);
+        } catch (\Throwable $failure) { /* it goes on as before */
+            \array_map($this->hold->set(...), ['renew', 'max_hold_ms'], [$renew, $maxHoldMs]);
+            throw $failure;
+        }
         $this->lease = new LongLease($this->client, $ttl * 1000);
         $this->isAdopted = false;
     }
