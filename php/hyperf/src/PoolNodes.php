@@ -56,8 +56,13 @@ final class PoolNodes
                     "the redis pool \"$name\" is $words: Redlock needs independent single servers");
             }
         }
-        $prefix = (string) ($pool['options']['prefix'] ?? $pool['options'][self::OPT_PREFIX] ?? '');
-        return [self::url($pool), $prefix];
+        $prefix = $pool['options']['prefix'] ?? $pool['options'][self::OPT_PREFIX] ?? '';
+        foreach (['host', 'port', 'db', 'prefix'] as $part) {
+            $value = $part === 'prefix' ? $prefix : $pool[$part] ?? '';
+            \is_scalar($value) || throw new InvalidOptionException("the $part of the redis pool \"$name\" is "
+                . \get_debug_type($value) . '; allowed: a text or a number');
+        }
+        return [self::url($pool), (string) $prefix];
     }
 
     /** @param array<string, mixed> $pool */

@@ -65,6 +65,10 @@ final class PoolNodesTest extends TestCase
             'sentinel' => ['host' => 'r', 'sentinel' => ['enable' => true]],
             'a' => ['host' => 'r1', 'options' => ['prefix' => 'a:']],
             'b' => ['host' => 'r2'],
+            'hosts' => ['host' => ['r1', 'r2']],
+            'db' => ['host' => 'r1', 'db' => [1]],
+            'port' => ['host' => 'r1', 'port' => new \stdClass()],
+            'prefix' => ['host' => 'r1', 'options' => ['prefix' => ['a:']]],
         ];
         $this->expectException(InvalidOptionException::class);
         $this->expectExceptionMessage($words);
@@ -77,6 +81,10 @@ final class PoolNodesTest extends TestCase
             [['cluster'], '"cluster" is a Redis Cluster'],
             [['sentinel'], '"sentinel" is a sentinel set'],
             [['c'], 'one of: cluster, sentinel, a, b'],
+            [['hosts'], 'the host of the redis pool "hosts" is array; allowed: a text or a number'],
+            [['port'], 'the port of the redis pool "port" is stdClass'],
+            [['db'], 'the db of the redis pool "db" is array'],
+            [['prefix'], 'the prefix of the redis pool "prefix" is array'],
             [['a', 'b'], 'different key prefixes'],
         ];
     }
