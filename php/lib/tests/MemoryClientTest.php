@@ -453,6 +453,8 @@ final class MemoryClientTest extends TestCase
         [$listed] = $client->locks('gpu')->locks;
         $this->assertSame(['permits', 2, 3, $permit->token()],
             [$listed->kind, $listed->slot, $listed->permits, $listed->token]);
+        $hash = $client->lock('hash', layout: 'hash')->acquire();
+        $this->assertSame('hash', $client->locks($hash->resource())->locks[0]->kind);
         $client->setReachable(false);
         $this->expectException(NoQuorumException::class);
         $client->locks();

@@ -280,7 +280,8 @@ final class Handle
     {
         $ttlMs = (int) $this->get('ttl_ms');
         return $this->store->take($this->resources, $ttlMs, $this->is('renew'), $this->longestMs($ttlMs),
-            $this->is('shared'), (int) $this->get('permits'), (int) $this->get('slot'));
+            $this->is('shared'), (int) $this->get('permits'), (int) $this->get('slot'),
+            $this->get('layout') === 'hash');
     }
 
     private function is(string $option): bool

@@ -19,7 +19,7 @@ final class Store
 
     /**
      * @var array<string, array{resources: list<string>, untilMs: int, renewMs: int, isShared: bool, slot: int,
-     *     permits: int, limitMs: float}>
+     *     permits: int, kind: string, limitMs: float}>
      */
     private array $held = [];
 
@@ -45,6 +45,7 @@ final class Store
         bool $isShared,
         int $permits,
         int $slot,
+        bool $isHash = false,
     ): ?string {
         $taken = [];
         foreach ($this->holders($resources) as $token) {
@@ -57,7 +58,7 @@ final class Store
         }
         $token = \sprintf('%040x', ++$this->tokens);
         $this->held[$token] = ['resources' => $resources, 'untilMs' => 0, 'renewMs' => 0, 'isShared' => $isShared,
-            'slot' => \min($free), 'permits' => $permits, 'limitMs' => \INF];
+            'slot' => \min($free), 'permits' => $permits, 'kind' => $isHash ? 'hash' : 'plain', 'limitMs' => \INF];
         $this->hold($token, $ttlMs, $renews, $this->nowMs + $longestMs, $isShared);
         return $token;
     }
@@ -104,7 +105,7 @@ final class Store
             foreach ($held['resources'] as $resource) {
                 $permit = $held['permits'] > 1 ? ['slot' => $held['slot'], 'permits' => $held['permits']] : [];
                 [$kind, $verdict] = $held['isShared'] ? ['shared', Verdict::Shared]
-                    : [$permit === [] ? 'plain' : 'permits', Verdict::Held];
+                    : [$permit === [] ? $held['kind'] : 'permits', Verdict::Held];
                 $rows["$resource\0$held[slot]"] = new ListedLock($resource, $kind, $verdict, $token,
                     $held['untilMs'] - $this->nowMs, null, 0, ...$permit);
             }
