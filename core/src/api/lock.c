@@ -34,7 +34,8 @@ static void check_new(redlock_lock *lock, const void *resource, size_t size)
   if (!resource || size == 0 || size > RESOURCE_SIZE_MAX)
     rlk_text_format(&text, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
   else if (lock->engine->net.state != RLK_NET_OPEN)
-    rlk_text_add(&text, "the client is not open");
+    rlk_text_add(&text,
+                 lock->engine->net.state == RLK_NET_NEW ? "the client is not open" : "the client has been closed");
   else
     return;
   rlk_lock_refuse(lock, why);

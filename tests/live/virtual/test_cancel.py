@@ -139,7 +139,9 @@ def test_drain_releases_what_is_held_and_cancels_waits(nodes, client):
     assert nodes[0].get("kept") == token.encode()
     assert [held.release(), held.release()] == [rl.LOST] * 2 and "the client has been closed" in held.message
     assert (held.state, held.loss) == (rl.State.LOST, rl.Loss.CLOSED)
-    assert held.acquire() == INVALID and client.lock().acquire() == INVALID
+    new = client.lock()
+    assert new.message == "the client has been closed"
+    assert held.acquire() == INVALID and new.acquire() == INVALID
     assert client.drain(100) in (OK, INVALID) and client.process() == INVALID
 
 
