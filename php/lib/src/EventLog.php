@@ -78,7 +78,13 @@ final class EventLog
     {
         $events?->hasLogger()
             ? $events->warn('redlock: "{resource}" ' . $words, ['resource' => $resource])
-            : \error_log('redlock: "' . \addcslashes($resource, "\0..\37\177..\377") . "\" $words");
+            : self::toPhpsLog('"' . \addcslashes($resource, "\0..\37\177..\377") . "\" $words");
+    }
+
+    /** Some disable even that: a lock does not depend on it. */
+    public static function toPhpsLog(string $words): void
+    {
+        \function_exists('error_log') && \error_log("redlock: $words");
     }
 
     /** A listener that fails changes nothing: what it hears of has happened. */
@@ -101,7 +107,7 @@ final class EventLog
             $failure = $another;
         }
         if ($this->logger === null || isset($another)) {
-            \error_log("redlock: a listener of $name failed: $failure");
+            self::toPhpsLog("a listener of $name failed: $failure");
         }
     }
 

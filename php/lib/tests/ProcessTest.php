@@ -66,11 +66,15 @@ final class ProcessTest extends NodesTestCase
         $this->assertSame(\PHP_ZTS ? 0 : 1, \substr_count($this->logged(), $words));
     }
 
-    public function testAWaitEndsAlsoWherePhpsFunctionsAreDisabled(): void
+    /**
+     * @testWith ["getmypid,gethostname"]
+     *           ["error_log"]
+     */
+    public function testAWaitEndsAlsoWherePhpsFunctionsAreDisabled(string $disabled): void
     {
         $output = $this->php(self::connecting('$argv[1]') . '$hold = $client->lock("mine")->acquire();'
             . 'var_dump($client->lock("mine")->tryAcquire(2500));', self::cluster()->urls(),
-            [...$this->logOption(), '-d', 'disable_functions=getmypid,gethostname']);
+            [...$this->logOption(), '-d', "disable_functions=$disabled"]);
         $this->assertSame("bool(false)\n", $output);
     }
 

@@ -9,6 +9,7 @@ use OpenTelemetry\API\Trace\SpanInterface;
 use OpenTelemetry\API\Trace\SpanKind;
 use OpenTelemetry\API\Trace\StatusCode;
 use OpenTelemetry\API\Trace\TracerInterface;
+use Redlock\EventLog;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockThrowable;
@@ -64,6 +65,6 @@ final class Spans
 
     private static function complain(\Throwable $failure): void
     {
-        \error_log("redlock: a tracer failed: $failure");
+        EventLog::toPhpsLog("a tracer failed: $failure");
     }
 }
