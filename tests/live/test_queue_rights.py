@@ -63,7 +63,7 @@ def test_waiter_without_publish_and_subscribe_is_served_in_order(nodes, held, ma
 NO_KEYS = "resetkeys ~r ~libredlock:m ~libredlock:c:*"  # of a queue
 
 
-@pytest.mark.parametrize("rule", ["-zadd", "-zrange", "-zrank", "-zscore", "-time", NO_KEYS])
+@pytest.mark.parametrize("rule", ["-zadd", "-zrange", "-zrank", "-zscore", "-zrem", "-time", NO_KEYS])
 def test_clients_that_may_not_queue_are_served(nodes, held, make_client, rule):
     guard = {"guard": "off"} if rule == "-time" else {}  # which needs TIME
     urls, turns, clients = allow(nodes, *rule.split()), Turns(nodes), []
@@ -91,6 +91,15 @@ def test_a_place_that_nobody_may_end_is_not_kept(nodes, held, make_client):
     allow(nodes, "+pexpire")
 
 
+def test_a_free_lock_is_had_after_a_wait_without_zrem(nodes, held, make_client):
+    client = make_client(allow(nodes, "-zrem"), **LONG)
+    assert client.lock().acquire(300) == BUSY
+    assert held.release() == OK
+    lock = client.lock()
+    assert lock.acquire(5000) == OK, lock.message
+    assert not places(nodes)
+
+
 @pytest.mark.parametrize("rule", ["-publish", "-zrem", "-exists", NO_KEYS])
 def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule):
     nodes = make_cluster(1)
@@ -98,7 +107,7 @@ def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule
     holder, waiting = client.lock(), other.lock()
     assert holder.acquire() == OK
     assert waiting.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
-    spin(other, lambda: places(nodes) or rule == NO_KEYS and waiting.votes == [BUSY], 20)
+    spin(other, lambda: places(nodes) or rule in (NO_KEYS, "-zrem") and waiting.votes == [BUSY], 20)
     assert holder.release() == OK and holder.answer(0) == "deleted"
     spin(other, lambda: waiting.status == OK, BEFORE_LAPSE_S)
     assert waiting.release() == OK and waiting.answer(0) == "deleted"

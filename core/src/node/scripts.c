@@ -110,13 +110,15 @@
  * before it, when the key ends}. The first is 0 for one that nobody excludes who is before it; of several resources it
  * is 1 if no other such lock is before it. The second is -2 if what it wants can be had here; who finds that and is not
  * the first wakes the first. A slow request makes its sender seem to have arrived later, so the earliest time counts;
- * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. ARGV[10] waiters stand behind it. */
+ * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. ARGV[10] waiters stand behind it. Who could
+ * not take the place back (ZREM is denied) gets none. */
 #define ASK_TEXT \
   QUEUE("ARGV[7]", "ARGV[6]") \
   "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
   "local digit=tonumber(me:sub(-1))\n" \
   "local other=me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1)\n" \
-  "gone(other)\n" \
+  "redis.call('ZREM',Q,other)\n" \
+  "redis.call('ZREM',P,other)\n" \
   "if open then gone('o'..other) end\n" \
   "local since,at=redis.call('ZSCORE',Q,me),tonumber(ARGV[8]) or now-ARGV[2]\n" \
   "if not since or at<tonumber(since) then redis.call('ZADD',Q,string.format('%.0f',at),me) end\n" \
@@ -183,7 +185,7 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "7344d6dee303bb4c0ce01af5a6139d0649b058a3", .bit = RLK_SCRIPT_ASK},
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "5c0dd9c96273417e7b9090284cac74995dea80d0", .bit = RLK_SCRIPT_ASK},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "8283d484694566984a62889dfb1316d8390b40e6",
                           .bit = RLK_SCRIPT_HAND_OVER},
   rlk_script_leave = {.text = LEAVE_TEXT, .hash = "2b98b47298d8919c014da2a320be18274e3201d3", .bit = RLK_SCRIPT_LEAVE},
