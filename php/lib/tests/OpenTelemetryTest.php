@@ -8,6 +8,7 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
+use Redlock\Exception\NotHeldException;
 use Redlock\Hold;
 use Redlock\OpenTelemetry\Metrics;
 use Redlock\OpenTelemetry\TracedClient;
@@ -89,6 +90,21 @@ final class OpenTelemetryTest extends NodesTestCase
         foreach (['acquire', 'hold', 'release'] as $name) {
             $this->assertSame('orders, r\377', $this->backend->attributes($name)['resource']);
         }
+    }
+
+    public function testABodyThatReleasesEarlyHasASpanThatEnds(): void
+    {
+        $lock = $this->traced()->lock('tree', reentrant: true);
+        $early = static fn (Hold $hold) => $hold->release();
+        $lock->run($early);
+        $lock->run(function () use ($lock, $early): void {
+            try {
+                $lock->run($early);
+            } catch (NotHeldException) {
+            }
+        });
+        $nested = ['acquire', 'hold', 'acquire', 'hold', 'release', 'release'];
+        $this->assertSame(['acquire', 'hold', 'release', ...$nested], $this->backend->names());
     }
 
     public function testBusyIsNoErrorAndNoQuorumIsOne(): void

@@ -79,6 +79,7 @@ final class TracedDriver extends Driver
         } finally {
             $span->leave($failed);
             $hold->isLost() && $span->lose($hold);
+            ($this->bodySpans[$lock] ?? null)?->end(); /* an inner one, which has released the lock before its end */
             $lock->state() === \REDLOCK_STATE_FREE ? $span->end() : $this->bodySpans[$lock] = $span;
         }
     }
