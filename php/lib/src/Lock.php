@@ -289,7 +289,7 @@ final class Lock implements LockInterface
     {
         $native = $this->checked ?? $this->driver->handle($this->resource, $this->options, $this->more);
         $this->checked = null;
-        $isBlock && !isset($this->given['renew']) && $native->set('renew', 'true');
+        $isBlock && !isset($this->options['renew']) && $native->set('renew', 'true');
         return $this->isElected ? new Term($this->driver, $native, $this->resource)
             : new Hold($this->driver, $native, $this->resource);
     }

@@ -82,6 +82,14 @@ def test_a_body_is_renewed(make, nodes):
     nodes.no_keys()
 
 
+@pytest.mark.needs("body", "renew")
+def test_a_body_is_not_renewed_if_its_client_says_so(make, nodes):
+    lock = make(**lapsing(1200), renew=False).lock()
+    assert lock.body() == "OK"
+    nodes.no_keys()
+    assert lock.leave() == "LOST"
+
+
 @pytest.mark.needs("body")
 def test_a_body_whose_lock_is_lost_ends_with_lost(make, nodes):
     lock = make(**lapsing(1200)).lock()
