@@ -182,6 +182,18 @@ static void a_server_is_ineligible(void **state)
   note(rlk_session_change(node.line), RLK_WHY_OTHER_SERVER);
 }
 
+/* What refuses every connection is not put down to the login. */
+static const char *of_the_login(enum rlk_why why)
+{
+  switch (why) {
+  case RLK_WHY_NOAUTH:
+  case RLK_WHY_LOADING:
+  case RLK_WHY_MAX_CLIENTS:
+  case RLK_WHY_PROTECTED: return "";
+  default: return ": the login failed";
+  }
+}
+
 static void a_server_answers_with_an_error(void **state)
 {
   static const struct {
@@ -195,7 +207,9 @@ static void a_server_answers_with_an_error(void **state)
                {"ERR max number of clients reached", RLK_WHY_MAX_CLIENTS},
                {"DENIED Redis is running in protected mode", RLK_WHY_PROTECTED},
                {"READONLY You can't write against a read only replica.", RLK_WHY_READONLY},
+               {"MASTERDOWN Link with MASTER is down", RLK_WHY_READONLY},
                {"MOVED 3999 127.0.0.1:6381", RLK_WHY_IN_CLUSTER},
+               {"CROSSSLOT Keys in request don't hash to the same slot", RLK_WHY_IN_CLUSTER},
                {"OOM command not allowed when used memory > 'maxmemory'.", RLK_WHY_OOM},
                {"BUSY Redis is busy running a script.", RLK_WHY_BUSY_SCRIPT},
                {"MISCONF Redis is configured to save RDB snapshots", RLK_WHY_MISCONF},
@@ -211,7 +225,7 @@ static void a_server_answers_with_an_error(void **state)
     for (uint32_t left = node.line->requests.count; left > 0; left--)
       hear(error);
     expect_why(cases[i].why);
-    snprintf(error, sizeof error, "%s: the login failed", rlk_why_words(cases[i].why));
+    snprintf(error, sizeof error, "%s%s", rlk_why_words(cases[i].why), of_the_login(cases[i].why));
     assert_string_equal(node.why.words, error); /* none of the server's, which may repeat the password */
   }
   begin_again(state);
@@ -237,7 +251,23 @@ static void a_server_does_not_know_a_command(void **state)
   for (uint32_t left = node.line->requests.count; left > 0; left--)
     hear("-ERR unknown command 'INFO', with args beginning with: 'server'\r\n");
   expect_why(RLK_WHY_NO_IDENTITY);
-  assert_string_equal(node.why.words, "it does not know INFO: it is no server, or a proxy in front of one");
+  assert_string_equal(node.why.words, "it does not know INFO: it is a proxy or no such server, or INFO was renamed");
+}
+
+/* A server repeats the arguments of what it does not know: the words have no script in them. */
+static void a_server_does_not_know_scripts(void **state)
+{
+  static const char info[] = "run_id:" RUN_ID "\r\nredis_mode:standalone\r\nrole:master\r\n";
+  char bulk[200];
+  (void)state;
+  snprintf(bulk, sizeof bulk, "$%zu\r\n%s\r\n", sizeof info - 1, info);
+  connect();
+  for (uint32_t left = node.line->requests.count; left > 2; left--)
+    hear(bulk);
+  hear("-ERR unknown command 'EVAL', with args beginning with: 'for _,c in ipairs({' \r\n");
+  hear("-ERR unknown command 'EVALSHA', with args beginning with: '00' \r\n");
+  expect_why(RLK_WHY_UNKNOWN_COMMAND);
+  assert_string_equal(node.why.words, "it does not know EVAL or EVALSHA");
 }
 
 static void a_file_with_the_password_is_missing(void **state)
@@ -399,6 +429,29 @@ static void a_reason_passes_or_not(void **state)
     assert_int_equal(rlk_why_passes(never[i]), RLK_PASSES_NEVER);
 }
 
+/* Whoever looks for the words of an error on the page, or in what `redlock help` prints, finds its row. */
+static void the_words_of_an_error_are_in_its_row(void **state)
+{
+  static const struct {
+    const char *error, *words;
+  } cases[] = {{"MASTERDOWN Link with MASTER is down", "MASTERDOWN"},
+               {"ASK 3999 127.0.0.1:6381", "ASK"},
+               {"CLUSTERDOWN Hash slot not served", "CLUSTERDOWN"},
+               {"CROSSSLOT Keys in request don't hash to the same slot", "CROSSSLOT"},
+               {"UNKILLABLE Sorry the script already executed write commands", "UNKILLABLE"},
+               {"DENIED Redis is running in protected mode", "protected mode"},
+               {"ERR The user executing the script can't run this command", "can't run this command"},
+               {"ERR ACL failure in script: User app has no permissions", "ACL failure in script"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int row = (int)rlk_why_of(cases[i].error) - 1;
+    if (!strstr(redlock_reason_at(row, REDLOCK_REASON_WORDS), cases[i].words) &&
+        !strstr(redlock_reason_at(row, REDLOCK_REASON_CAUSE), cases[i].words))
+      fail_msg("%s is not in the row of %s", cases[i].words, redlock_reason_at(row, REDLOCK_REASON_NAME));
+  }
+  assert_non_null(strstr(redlock_reason_at(RLK_WHY_MISFIT - 1, REDLOCK_REASON_CAUSE), "Protocol error")); /* hiredis */
+}
+
 static void every_row_is_reached_and_complete(void **state)
 {
   int count = 0;
@@ -429,6 +482,7 @@ int main(void)
       CASE(a_server_is_ineligible),
       CASE(a_server_answers_with_an_error),
       CASE(a_server_does_not_know_a_command),
+      CASE(a_server_does_not_know_scripts),
       CASE(a_file_with_the_password_is_missing),
       CASE(a_server_stores_no_key),
       CASE(a_marker_keeps_a_node_out),
@@ -437,6 +491,7 @@ int main(void)
       CASE(a_node_is_quarantined),
       CASE(a_node_has_no_vote),
       CASE(a_reason_passes_or_not),
+      CASE(the_words_of_an_error_are_in_its_row),
       CASE(every_row_is_reached_and_complete), /* the last: what the others have reached */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,15 +251,16 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
 }
 
 /* For an error in a command of the set-up that has no words of its own here: NULL. */
-static const char *unknown(enum step step)
+static const char *unknown(enum step step, const char *error)
 {
   switch (step) {
   case SELECT: return "it does not know SELECT";
-  case INFO: return "it does not know INFO: it is no server, or a proxy in front of one";
+  case INFO: return "it does not know INFO: it is a proxy or no such server, or INFO was renamed";
   case LOAD: return "it does not know SCRIPT";
   case MARKER: return "it does not know GET";
   case TIME: return "it does not know TIME";
   case REGISTER: return "it does not know EVAL";
+  case PROVE: return strstr(error, ", with args") ? "it does not know EVAL or EVALSHA" : NULL; /* or its script fails */
   default: return NULL;
   }
 }
@@ -286,16 +287,17 @@ static const char *forbidden(const struct rlk_line *l, enum step step, const cha
 static void note_error(struct rlk_line *l, enum step step, enum rlk_fault fault, const char *text)
 {
   char room[RLK_WHY_SIZE];
+  enum rlk_why why = rlk_why_of(text);
   const char *denied = fault == RLK_FAULT_PERMISSION ? forbidden(l, step, text, room) : NULL;
-  const char *missed = fault == RLK_FAULT_UNKNOWN ? unknown(step) : NULL;
+  const char *missed = fault == RLK_FAULT_UNKNOWN ? unknown(step, text) : NULL;
   if (step == HELLO || step == AUTH)
-    rlk_because(&l->setup_error, rlk_why_of(text), "the login failed");
+    rlk_because(&l->setup_error, why, fault == RLK_FAULT_LOADING || why == RLK_WHY_NOAUTH ? NULL : "the login failed");
   else if (denied)
     rlk_because(&l->setup_error, RLK_WHY_FORBIDS, denied);
   else if (missed)
     rlk_because_of(&l->setup_error, step == INFO ? RLK_WHY_NO_IDENTITY : RLK_WHY_UNKNOWN_COMMAND, missed);
   else
-    rlk_because_of(&l->setup_error, rlk_why_of(text), text);
+    rlk_because_of(&l->setup_error, why, text);
 }
 
 static void note_fault(struct rlk_line *l, enum step step, const char *text)

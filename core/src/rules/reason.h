@@ -64,7 +64,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(DROPPED, "dropped", BY_ITSELF, "connection lost", RLK_SEE_LOG,                                                     \
     "The connection broke while the request was in flight.")                                                           \
   X(MISFIT, "misfit", BY_A_PERSON, "a reply to no request", RLK_SEE_LISTENER,                                          \
-    "A reply fits no request or breaks the protocol, so nothing that follows on the connection can be trusted.")       \
+    "A reply fits no request or breaks the protocol; of a web server: `Protocol error, got \"H\" as reply type "       \
+    "byte`. "                                                                                                          \
+    "Nothing that follows on the connection can be trusted.")                                                          \
   X(SYSTEM, "system", BY_ITSELF, "the system refused",                                                                 \
     "see the limits of this process and its machine: descriptors (ulimit -n), memory, threads",                        \
     "The operating system of the client refused a socket, or ended the connection.")                                   \
@@ -105,7 +107,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(FILE, "file", BY_A_PERSON, "a file cannot be read", "correct the file that the option names",                      \
     "user_file or password_file is missing, empty, too long or not readable for this process.")                        \
   X(NO_IDENTITY, "no-identity", BY_A_PERSON, "INFO names no run_id or no role", RLK_SEE_LISTENER,                      \
-    "What answers is no Redis or Valkey server, or a proxy or a service hides what the server is.")                    \
+    "What answers is no Redis or Valkey server, or a proxy, a service or a renamed INFO hides what the server is.")    \
   X(REPLICA, "replica", BY_ITSELF, "a replica; only masters are eligible to vote", RLK_MAKE_MASTER,                    \
     "The server replicates from another one, or a failover has demoted it.")                                           \
   X(CLUSTER, "cluster", NEVER, "a cluster node; nodes must be independent masters", RLK_NO_CLUSTER,                    \
@@ -132,12 +134,12 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
 
 /* Errors of servers, by how they begin: their own words are shown, but for those of an answer to the login. */
 #define RLK_REASONS_OF_ERRORS(X)                                                                                       \
-  X(NOAUTH, "noauth", BY_A_PERSON, "NOAUTH",                                                                           \
-    "put a user and a password in the URL, or use user_file and password_file",                                        \
-    "The server wants a password and was given none.")                                                                 \
+  X(NOAUTH, "noauth", BY_A_PERSON, "NOAUTH: no password was given",                                                    \
+    "put a user and a password in the URL, or use user_file and password_file", "The server wants a password.")        \
   X(WRONGPASS, "wrongpass", BY_A_PERSON, "WRONGPASS", "correct the user and the password",                             \
-    "The server knows no such user, or another password.")                                                             \
-  X(NOPERM, "noperm", BY_A_PERSON, "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")           \
+    "The server knows no such user, has another password for it, or has switched it off.")                             \
+  X(NOPERM, "noperm", BY_A_PERSON, "NOPERM", RLK_GIVE_ACL,                                                             \
+    "The ACL of the user denies a key or a command (in a script: `can't run this command`, `ACL failure in script`).") \
   X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s",                                                                  \
     "`redlock help acl` prints all that the user needs; keys with a prefix need key_prefix",                           \
     "The ACL of the user denies a command that the set-up needs.")                                                     \
@@ -149,19 +151,23 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(MAX_CLIENTS, "max-clients", BY_ITSELF, "max number of clients reached",                                            \
     "raise maxclients, or find out who keeps so many connections open",                                                \
     "The server has as many connections as it allows.")                                                                \
-  X(PROTECTED, "protected", BY_A_PERSON, "DENIED", "set a password, or protected-mode no on a private network",        \
+  X(PROTECTED, "protected", BY_A_PERSON, "DENIED: protected mode",                                                     \
+    "set a password, or protected-mode no on a private network",                                                       \
     "The server has no password and accepts connections from its own machine only.")                                   \
-  X(READONLY, "readonly", BY_ITSELF, "READONLY", RLK_MAKE_MASTER, "The server has become a replica.")                  \
-  X(IN_CLUSTER, "in-cluster", NEVER, "MOVED", RLK_NO_CLUSTER, "The server is a node of Redis Cluster.")                \
+  X(READONLY, "readonly", BY_ITSELF, "READONLY", RLK_MAKE_MASTER,                                                      \
+    "The server has become a replica; `MASTERDOWN`: one that has lost its primary.")                                   \
+  X(IN_CLUSTER, "in-cluster", NEVER, "MOVED", RLK_NO_CLUSTER,                                                          \
+    "The server is a node of Redis Cluster. `ASK`, `CROSSSLOT` and `CLUSTERDOWN` say the same.")                       \
   X(OOM, "oom", BY_ITSELF, "OOM", "raise maxmemory", "The server has no memory for a further key.")                    \
   X(BUSY_SCRIPT, "busy-script", BY_ITSELF, "BUSY", "wait, or end the script: SCRIPT KILL",                             \
-    "The server runs a script that does not end.")                                                                     \
+    "The server runs a script that does not end. If that has written (`UNKILLABLE`), only SHUTDOWN NOSAVE ends it.")   \
   X(MISCONF, "misconf", BY_ITSELF, "MISCONF", RLK_SEE_DISK,                                                            \
     "The server could not save its data, so it refuses to write.")                                                     \
   X(NOREPLICAS, "noreplicas", BY_ITSELF, "NOREPLICAS", "start the replicas, or lower min-replicas-to-write",           \
     "The server has fewer replicas than min-replicas-to-write demands.")                                               \
-  X(UNKNOWN_COMMAND, "unknown-command", NEVER, "ERR unknown command", "use Redis 6.2 or later, or Valkey",             \
-    "The server is too old or of another kind, or the command was renamed.")                                           \
+  X(UNKNOWN_COMMAND, "unknown-command", NEVER, "ERR unknown command",                                                  \
+    "use Redis 6.2 or later, or Valkey, and rename no command",                                                        \
+    "The server is too old or of another kind, or the command was renamed (`it does not know ...`).")                  \
   X(WRONGTYPE, "wrongtype", BY_A_PERSON, "WRONGTYPE", "delete the key of another type, or use a key_prefix",           \
     "Another program keeps something other than a lock under the key.")                                                \
   X(ERROR, "error", BY_ITSELF, "ERR", RLK_SEE_LOG, "An error that is not in this table.")

@@ -251,7 +251,7 @@ def test_doctor_stores_one_key_for_a_second_or_none(redlock, nodes, option, sets
 @pytest.mark.parametrize("harm, words, advice", [
     (replica, "a replica", "make it a master"),
     (evicting, "evicts keys (maxmemory-policy allkeys-lru)", "CONFIG SET maxmemory-policy noeviction"),
-    (no_login, "NOAUTH", "put a user and a password in the URL"),
+    (no_login, "NOAUTH: no password was given", "put a user and a password in the URL"),
     (few_rights, "evalsha", "`redlock help acl`"),
     (no_loading, "script", "`redlock help acl`"),
     (marker_of_others, "its marker names 3 nodes", "correct this program's list of nodes"),

@@ -57,7 +57,7 @@ def service(fake_server):
 @pytest.mark.parametrize("stranger, words, advice", [
     ("sentinel", "runs in mode sentinel; nodes must be independent masters", "use the address of the server itself"),
     ("cluster_node", "a cluster node; nodes must be independent masters", "use servers with cluster-enabled no"),
-    ("proxy_of_commands", "it does not know INFO: it is no server, or a proxy in front of one",
+    ("proxy_of_commands", "it does not know INFO: it is a proxy or no such server, or INFO was renamed",
      "see what listens at the address"),
     ("service", "INFO names no run_id or no role", "see what listens at the address")])
 def test_what_is_no_voting_server_is_named(request, stranger, words, advice):
