@@ -345,7 +345,8 @@ static int verdict(const json_t *report)
   size_t i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
-    if (strcmp(text_of(node, "state"), "refused") == 0 || kinds_lack(node) || addresses_differ(node))
+    if (strcmp(text_of(node, "state"), "refused") == 0 || lacks_rights(node) || kinds_lack(node) ||
+        addresses_differ(node))
       return EXIT_REFUSED_CONFIG;
     if (!votes(node))
       code = EXIT_UNAVAILABLE;

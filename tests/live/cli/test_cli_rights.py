@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from command import BUSY, REFUSED_CONFIG, UNAVAILABLE, USAGE
+from command import BUSY, REFUSED_CONFIG, USAGE
 
 PAGE = (Path(__file__).parents[3] / "docs/redlock.md").read_text()
 LOCKS = {"shared": ("--shared", "a"), "several": ("a", "b"), "permits": ("--permits", "3", "a"),
@@ -105,7 +105,7 @@ def test_doctor_without_kinds_names_the_narrow_line_if_need_be(redlock, nodes):
     assert "ACL" not in redlock("doctor").stdout, "no kind that needs it is in use"
     nodes[2].command("ACL", "SETUSER", "default", "-set")
     done = redlock("doctor")
-    assert done.returncode == UNAVAILABLE and re.search(r"^ACL: ~\* .* \+subscribe$", done.stdout, re.M)
+    assert done.returncode == REFUSED_CONFIG and re.search(r"^ACL: ~\* .* \+subscribe$", done.stdout, re.M)
 
 
 def test_json_has_the_missing_rights_by_kind(redlock, nodes):
