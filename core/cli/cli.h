@@ -278,6 +278,7 @@ int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknow
 /* holder.c: who holds the lock, from the answers to an inspect */
 bool is_answer(int status);                   /* of an inspect: the nodes were asked */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
+int nodes_told(redlock_client *client, redlock_lock *lock);
 bool node_has_key(redlock_lock *lock, int node);
 int nodes_with_key(redlock_client *client, redlock_lock *lock, const char *token); /* this one, or with any if NULL */
 json_t *holder_client(redlock_lock *lock); /* as redlock_lock_held_by; NULL if not known */

@@ -55,9 +55,8 @@ static void show_holders(const struct slots *slots)
 
 static bool user_agrees(const struct slots *slots)
 {
-  int nodes = redlock_client_node_count(slots->session->client), silent = 0;
-  for (int i = 0; i < nodes; i++)
-    silent += !node_told(slots->locks[0], i);
+  int nodes = redlock_client_node_count(slots->session->client);
+  int silent = nodes - nodes_told(slots->session->client, slots->locks[0]);
   show_holders(slots);
   if (silent > 0)
     fprintf(stderr, "%d of %d nodes did not say.\n", silent, nodes);
@@ -84,7 +83,9 @@ static int delete_it(struct session *session)
   int nodes = redlock_client_node_count(session->client);
   for (int i = 0; i < nodes; i++)
     deleted += redlock_lock_vote(session->lock, i) == REDLOCK_OK;
-  char *words = format("deleted on %d of %d nodes", deleted, nodes);
+  char *words = deleted > 0
+                    ? format("deleted on %d of %d nodes", deleted, nodes)
+                    : format("nobody held it on %d of %d nodes", nodes_told(session->client, session->lock), nodes);
   int code = tell(session, status, words);
   free(words);
   return code;

@@ -35,6 +35,14 @@ int nodes_with_key(redlock_client *client, redlock_lock *lock, const char *token
   return count;
 }
 
+int nodes_told(redlock_client *client, redlock_lock *lock)
+{
+  int told = 0;
+  for (int i = 0; i < redlock_client_node_count(client); i++)
+    told += node_told(lock, i);
+  return told;
+}
+
 const char *token_shown(const char *token)
 {
   int permits = permits_of(token, strlen(token));
@@ -54,7 +62,10 @@ static char *left_words(int64_t ms)
 static char *no_holder_words(redlock_client *client, redlock_lock *lock)
 {
   int nodes = redlock_client_node_count(client), keys = nodes_with_key(client, lock, NULL);
-  return keys == 0 ? format("by nobody") : format("by no majority: a key on %d of %d nodes", keys, nodes);
+  int told = nodes_told(client, lock);
+  return keys > 0       ? format("by no majority: a key on %d of %d nodes", keys, nodes)
+         : told < nodes ? format("by nobody on %d of %d nodes", told, nodes)
+                        : format("by nobody");
 }
 
 json_t *holder_client(redlock_lock *lock)

@@ -80,10 +80,8 @@ const char *verdict_name(int verdict)
 
 char *verdict_words(const struct session *session, int verdict)
 {
-  int nodes = redlock_client_node_count(session->client), told = 0;
+  int nodes = redlock_client_node_count(session->client), told = nodes_told(session->client, session->lock);
   int keys = nodes_with_key(session->client, session->lock, NULL);
-  for (int i = 0; i < nodes; i++)
-    told += node_told(session->lock, i);
   if (has_holder(verdict))
     return holder_words(session->client, session->lock);
   if (told == 0)

@@ -106,6 +106,15 @@ def test_node_that_is_away_is_mentioned(terminal, nodes, held):
     assert program.wait() == 0 and "deleted on 4 of 5 nodes" in program.seen
 
 
+def test_a_free_lock_of_which_a_node_said_nothing(redlock, terminal, nodes):
+    """That node may have the key: neither the question nor the result says that nobody holds the lock."""
+    nodes[3].kill()
+    program = terminal("release", "--force", "orders:42")
+    program.expect(r"The lock is held by nobody on 4 of 5 nodes\.\s+1 of 5 nodes did not say\.")
+    program.type("y\n")
+    assert program.wait() == 0 and "redlock: nobody held it on 4 of 5 nodes" in program.seen
+
+
 def test_too_few_nodes_fail_a_force_and_are_named(redlock, nodes, held):
     for i in range(3):
         nodes[i].kill()
