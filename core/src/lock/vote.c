@@ -16,12 +16,15 @@
 
 RLK_COLD void rlk_vote_error(redlock_lock *lock, int node, const char *words)
 {
-  char error[RLK_WHY_SIZE];
+  char error[RLK_WHY_SIZE], *place;
   struct rlk_text text = rlk_text_in(error, sizeof error);
   if (!lock)
     return;
   rlk_text_clean(&text, rlk_cause_in(words));
   rlk_text_mark_cut(&text);
+  place = strstr(words, "on @user_script") ? strstr(error, " script: ") : NULL;
+  if (place)
+    *place = 0;
   free(lock->node_answers[node].error);
   lock->node_answers[node].error = strdup(error); /* without memory it is not shown */
 }

@@ -205,6 +205,19 @@ def test_characters_that_are_not_shown_are_escaped(redlock, nodes, resource, sho
     assert done.returncode == BUSY and (' granted "%s", 3 needed' % shown) in done.stderr, done.stderr
 
 
+def test_an_error_in_a_script_is_said_without_the_script(redlock, nodes):
+    """Redis 7 and Valkey add where it happened, Redis 6 begins with that."""
+    for node in nodes:
+        node.config_set("maxmemory", "500kb")
+    try:
+        done = redlock.once("acquire", "--fence", "r")
+    finally:
+        for node in nodes:
+            node.config_set("maxmemory", "0")
+    assert done.returncode == UNAVAILABLE
+    assert " nodes: error: OOM command not allowed when used memory > 'maxmemory'. (" in done.stderr, done.stderr
+
+
 def test_fencing_number_follows_the_token(redlock, nodes):
     token, fence = redlock("acquire", "--fence", "orders:42").stdout.split(" ")
     assert TOKEN.match(token) and int(fence) > 0
