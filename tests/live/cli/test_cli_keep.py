@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from command import BUSY, GENEROUS_TIMEOUTS, LIMIT_S, LOST, finish, process_state, read_until
+from command import BUSY, GENEROUS_TIMEOUTS, LIMIT_S, LOST, UNAVAILABLE, finish, process_state, read_until
 from testing import eventually
 
 PATIENT = (*GENEROUS_TIMEOUTS, "--ttl", "30s")
@@ -49,6 +49,18 @@ def test_late_host_does_not_run_a_finished_job_again(redlock, nodes, log):
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log)).returncode == 0
     assert [redlock("run", *PATIENT, "-n", *keep, "job", "--", *job(log)).returncode for _ in range(2)] == [BUSY] * 2
     assert runs(log) == 1
+
+
+def test_a_kept_lock_is_not_let_go_by_nodes_without_data(redlock, nodes, log):
+    """Nothing puts it back there, and nobody else gets it."""
+    keep = ("--keep", "5m", *LONGEST)
+    nodes.bootstrap(max_ttl=LONGEST_S)
+    assert redlock("run", *PATIENT, *keep, "--exit-drain", "10s", "job", "--", *job(log)).returncode == 0
+    for node in list(nodes)[:3]:
+        node.restart(empty=True)
+    done = redlock("run", *PATIENT, "-n", *keep, "job", "--", *job(log))
+    assert (done.returncode, runs(log)) == (UNAVAILABLE, 1) and "quarantined" in done.stderr, done.stderr
+    assert [node.get("job") is None for node in nodes] == [True] * 3 + [False] * 2
 
 
 def test_a_lock_is_kept_for_the_rest_of_the_time_on_all_nodes(redlock, nodes):
