@@ -78,12 +78,11 @@ static int print_list(const struct session *session, int status, json_t *rows, b
 int list_missing(const struct session *session, int status, bool is_cut, const json_t *rows, json_t *nodes)
 {
   const char *given = session->args->prefix != NULL ? session->args->prefix : "";
-  int scanned = 0, denied = 0, count = (int)json_array_size(nodes);
+  int scanned = 0, count = (int)json_array_size(nodes);
   size_t i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
     scanned += json_is_true(json_object_get(node, "scanned"));
-    denied += strncmp(text_in(node, "why"), "error: ", 7) == 0; /* of the scan, not of the set-up */
     if (!json_is_true(json_object_get(node, "scanned")))
       fail(0, "%s was not scanned: %s", text_in(node, "node"), text_in(node, "why"));
   }
@@ -95,10 +94,10 @@ int list_missing(const struct session *session, int status, bool is_cut, const j
          strpbrk(given, "*?[") != NULL ? "matches" : "begins with", given);
   if (status == REDLOCK_OK)
     return 0;
-  return fail(exit_code_of(session->args, status), "%d of %d nodes were scanned, %d are needed for a whole list; %s",
-              scanned, count, count - count / 2,
-              status == REDLOCK_REFUSED_CONFIG && denied > 0 ? "the user needs +scan, +getrange, +zrange and +eval"
-                                                             : "`redlock doctor` says what to do");
+  return fail(exit_code_of(session->args, status),
+              "%d of %d nodes were scanned, %d are needed for a whole list; `redlock doctor` says what to do, "
+              "`redlock help acl` which rights a list needs",
+              scanned, count, count - count / 2);
 }
 
 static int list_locks(struct session *session, redlock_lock *lock)

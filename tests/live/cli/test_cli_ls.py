@@ -196,7 +196,7 @@ def test_the_operator_needs_scan(redlock, nodes):
         done = redlock("ls", *GENEROUS_TIMEOUTS, "orders:")
         assert (done.returncode, done.stdout) == (REFUSED_CONFIG, "")
         assert len(re.findall(r"was not scanned: .*(permission|can't run).*\(SCAN\)", done.stderr)) == 5, done.stderr
-        assert "; the user needs +scan" in done.stderr and "s3cret" not in done.stderr
+        assert "`redlock help acl` which rights" in done.stderr and "s3cret" not in done.stderr
         top = redlock("top", *GENEROUS_TIMEOUTS, "--rounds", "1", "orders:")
         assert (top.returncode, top.stdout, top.stderr) == (REFUSED_CONFIG, "", done.stderr)
         for node in nodes:
