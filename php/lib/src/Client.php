@@ -155,6 +155,7 @@ class Client implements ClientInterface
      * @throws Exception\RefusedConfigException nodes were left alone; its result() has the list. New and quarantined
      *     nodes count only with $yes; with $new a majority that votes, or will, is enough
      * @throws Exception\NoQuorumException nodes did not answer, with $new a majority; its result() has the list
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function bootstrap(bool $new = false, bool $yes = false, bool $replace = false): array
     {

@@ -93,6 +93,7 @@ interface ClientInterface
      *     which needs no SCAN, and is listed also when it is free
      * @param ?int $limitMs then it ends with what was found; null: no limit
      * @throws Exception\NoQuorumException too few nodes have told all that they have
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function locks(string $pattern = '*', ?int $limitMs = null): Listing;
 
@@ -103,6 +104,7 @@ interface ClientInterface
      * @param string|list<string> $resource
      * @param ?int $permits all of them are deleted, unless $slot names one; null: the option
      * @throws Exception\NoQuorumException too few nodes answered
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function remove(string|array $resource, ?int $permits = null, ?int $slot = null): void;
 
@@ -126,6 +128,8 @@ interface ClientInterface
     /**
      * How many calls of this client's locks are under way in Fibers and coroutines: acquisitions that wait, releases
      * that are not confirmed, run() from its beginning to its end. Only at 0 a drain() cuts nothing short.
+     *
+     * @phpstan-impure
      */
     public function inFlight(): int;
 

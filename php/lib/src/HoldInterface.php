@@ -18,6 +18,7 @@ interface HoldInterface
      *
      * @throws Exception\LostException it is gone for good
      * @throws Exception\NoQuorumException it stays held for remainingMs()
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function extend(?int $ttlMs = null): void;
 
@@ -26,6 +27,7 @@ interface HoldInterface
      *
      * @throws Exception\LostException it is gone for good
      * @throws Exception\NoQuorumException it stays held for remainingMs()
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function expire(?int $ttlMs = null): void;
 
@@ -35,6 +37,7 @@ interface HoldInterface
      *
      * @throws Exception\LostException it is gone for good
      * @throws Exception\NoQuorumException it stays held for remainingMs()
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function downgrade(?int $ttlMs = null): void;
 
@@ -43,6 +46,7 @@ interface HoldInterface
      *
      * @throws Exception\LostException it had lapsed before
      * @throws Exception\NotHeldException it has ended before
+     * @throws Exception\RedlockException others of the table in docs/php.md
      */
     public function release(): void;
 
@@ -52,15 +56,25 @@ interface HoldInterface
     /**
      * @throws Exception\LostException it was lost
      * @throws Exception\NotHeldException it was released or detached
+     * @throws Exception\RedlockException others of the table in docs/php.md
      */
     public function check(): void;
 
-    /** How much longer the lock is held without an extension; 0 if it is not held. */
+    /**
+     * How much longer the lock is held without an extension; 0 if it is not held.
+     *
+     * @phpstan-impure
+     */
     public function remainingMs(): int;
 
+    /** @phpstan-impure */
     public function isHeld(): bool;
 
-    /** It was not given up here, and somebody else may hold the lock: the lease has ended, the client was drained. */
+    /**
+     * It was not given up here, and somebody else may hold the lock: the lease has ended, the client was drained.
+     *
+     * @phpstan-impure
+     */
     public function isLost(): bool;
 
     /** The lease is extended in the background while it is held. */

@@ -19,12 +19,15 @@ interface LockInterface extends HoldInterface
      * @throws Exception\BusyException others held it to the end
      * @throws Exception\LostException reentrant: it was lost, and has to be released as often as it was taken first
      * @throws Exception\NoQuorumException too few nodes answered
+     * @throws Exception\RedlockException|Exception\InvalidOptionException others of the table in docs/php.md
      */
     public function acquire(?int $waitMs = null): HoldInterface;
 
     /**
      * As acquire(), with one attempt unless $waitMs says more; false only if others hold the lock, or held it to the
      * end of the wait: refused() says who.
+     *
+     * @phpstan-impure
      */
     public function tryAcquire(?int $waitMs = 0): HoldInterface|false;
 

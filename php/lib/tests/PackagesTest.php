@@ -5,6 +5,10 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use PHPUnit\Framework\TestCase;
+use Redlock\Client;
+use Redlock\ClientInterface;
+use Redlock\HoldInterface;
+use Redlock\LockInterface;
 
 /** The Composer packages, and that they agree on the version of the header. */
 final class PackagesTest extends TestCase
@@ -43,6 +47,24 @@ final class PackagesTest extends TestCase
             $this->assertFileExists(self::PHP . "/lib/$file");
         }
         $this->assertFileExists(self::PHP . '/lib/stubs/redlock.stub.php');
+    }
+
+    /** phpstan takes a repeated question for answered, and a catch for dead unless \@throws names its exception. */
+    public function testAnalysersKnowWhatChangesAndWhatIsThrown(): void
+    {
+        $changing = ['isHeld', 'isLost', 'remainingMs', 'tryAcquire', 'inFlight'];
+        foreach ([Client::class, ClientInterface::class, HoldInterface::class, LockInterface::class] as $class) {
+            foreach ((new \ReflectionClass($class))->getMethods() as $method) {
+                $doc = (string) $method->getDocComment();
+                $named = $method->class . '::' . $method->name;
+                if (\str_contains($doc, '@throws')) {
+                    $this->assertStringContainsString('@throws Exception\RedlockException', $doc, $named);
+                }
+                if (\in_array($method->name, $changing, true) && \interface_exists($method->class)) {
+                    $this->assertStringContainsString('@phpstan-impure', $doc, $named);
+                }
+            }
+        }
     }
 
     public function testNoClassIsLeftOver(): void
