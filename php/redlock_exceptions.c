@@ -41,11 +41,11 @@ ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_result, 0, 0, IS_MIXED, 0)
 ZEND_END_ARG_INFO()
 
-#define ABSTRACT(name) ZEND_RAW_FENTRY(#name, NULL, arginfo_##name, ZEND_ACC_PUBLIC | ZEND_ACC_ABSTRACT)
+#define ABSTRACT(name) ZEND_ABSTRACT_ME(, name, arginfo_##name)
 static const zend_function_entry abstract_accessors[] = {ABSTRACT(status) ABSTRACT(resource) ABSTRACT(votes)
                                                              ABSTRACT(result) ZEND_FE_END};
 
-#define CONCRETE(name) ZEND_RAW_FENTRY(#name, ZEND_FN(redlock_##name), arginfo_##name, ZEND_ACC_PUBLIC)
+#define CONCRETE(name) ZEND_ME_MAPPING(name, redlock_##name, arginfo_##name, ZEND_ACC_PUBLIC)
 static const zend_function_entry accessors[] = {CONCRETE(status) CONCRETE(resource) CONCRETE(votes) CONCRETE(result)
                                                     ZEND_FE_END};
 
