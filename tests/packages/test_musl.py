@@ -100,7 +100,7 @@ def test_the_php_extension_needs_only_musl_and_php(musl, made, tmp_path):
         tar.extractall(tmp_path, filter="data")
     (tree,) = tmp_path.iterdir()
     sources = [path for folder in ("core/src/*", "third_party/hiredis", "php") for path in tree.glob(folder + "/*.c")]
-    flags = ["-shared", "-fPIC", "-O1", "-D_GNU_SOURCE", "-DZEND_COMPILE_DL_EXT=1", "-DHAVE_CONFIG_H", "-isystem",
+    flags = ["-shared", "-fPIC", "-O0", "-D_GNU_SOURCE", "-DZEND_COMPILE_DL_EXT=1", "-DHAVE_CONFIG_H", "-isystem",
              musl.include, f"-I{tree}/core/include", f"-I{tree}/third_party/hiredis", f"-I{tree}/php",
              *run("php-config", "--includes").split(), f"-Wl,--version-script={tree}/php/redlock.map"]
     (tree / "php/config.h").write_text("#define COMPILE_DL_REDLOCK 1\n")

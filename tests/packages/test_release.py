@@ -82,8 +82,8 @@ def test_unknown_products_and_a_wrong_hiredis_are_refused(tmp_path):
 
 
 def quick_compiler(folder):
-    """One that does not optimize, whatever it is told: where a build has to be right, not fast."""
-    (folder / "quick-cc").write_text('#!/bin/sh\nexec gcc "$@" -O0 -w\n')
+    """One that neither optimizes nor helps to debug, whatever it is told: where a build has to be right, not fast."""
+    (folder / "quick-cc").write_text('#!/bin/sh\nexec gcc "$@" -O0 -g0 -w\n')
     (folder / "quick-cc").chmod(0o755)
     return {"CC": str(folder / "quick-cc")}
 
