@@ -54,7 +54,7 @@ def _publish() -> None:
 
     for name in __all__:
         member = globals()[name]
-        if "__annotations__" in vars(member):
+        if getattr(member, "__annotations__", None):
             member.__annotations__ = get_type_hints(member)  # while the module of their names is still known
         member.__module__ = __name__
 
