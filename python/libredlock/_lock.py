@@ -246,12 +246,7 @@ class LockBase(Facts):
 
     def _mine(self, owner: Any = None) -> HoldBase:
         """The caller's hold; NotHeld without."""
-        holds = self._holds
-        if owner is None:
-            owner = self._client._current()
-        if owner is not None and len(holds) == 1 and not holds[0]._has_ended and holds[0]._owner() is owner:
-            return holds[0]
-        hold = self._own(owner)
+        hold = self._own(self._client._current() if owner is None else owner)
         if hold is None:
             raise self._not_mine()
         return hold

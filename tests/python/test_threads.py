@@ -8,8 +8,10 @@ import time
 import pytest
 
 import libredlock
+from libredlock._lock import LockBase
 from libredlock.testing import eventually
 from patience import GENEROUS_TIMEOUTS, lapsing
+from steps import at_each_step
 
 
 def in_threads(count, body):
@@ -64,6 +66,21 @@ def test_a_hundred_threads_share_a_lock(client, nodes):
     in_threads(100, work)
     assert count == 100
     nodes.no_keys()
+
+
+def test_a_stranger_is_refused_whenever_the_holder_releases(client):
+    with concurrent.futures.ThreadPoolExecutor(1) as holder:
+
+        def begin():
+            lock = client.lock("r")
+            holder.submit(lock.acquire).result()
+            return lock
+
+        def holder_releases(lock):
+            return holder.submit(lock.release).result()
+
+        for refusal, released in at_each_step(LockBase._mine, begin, libredlock.Lock.release, holder_releases):
+            assert isinstance(refusal, libredlock.NotHeld) and released is None, refusal
 
 
 def waiting(client):
