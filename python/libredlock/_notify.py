@@ -53,7 +53,7 @@ class Notifier:
                 self._pipe = list(os.pipe())
                 for end in self._pipe:
                     os.set_blocking(end, False)
-            if ref(client) not in self._clients.values():
+            if ref(client) not in list(self._clients.values()):
                 self._clients[os.dup(descriptor)] = ref(client)
             thread = threading.Thread(target=lambda: self._run(thread), name="libredlock", daemon=True)
             runs = self._is_running and self._thread.is_alive()

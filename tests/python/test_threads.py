@@ -1,6 +1,7 @@
 """One client, and one Lock, shared by many threads."""
 
 import concurrent.futures
+import contextlib
 import re
 import threading
 import time
@@ -9,7 +10,8 @@ import pytest
 
 import libredlock
 from libredlock._lock import LockBase
-from libredlock.testing import eventually
+from libredlock._notify import notifier
+from libredlock.testing import Late, eventually
 from patience import GENEROUS_TIMEOUTS, lapsing
 from steps import at_each_step
 
@@ -81,6 +83,25 @@ def test_a_stranger_is_refused_whenever_the_holder_releases(client):
 
         for refusal, released in at_each_step(LockBase._mine, begin, libredlock.Lock.release, holder_releases):
             assert isinstance(refusal, libredlock.NotHeld) and released is None, refusal
+
+
+def test_a_client_begins_while_the_thread_forgets_another(nodes):
+    class Compared(libredlock.Client):
+        __hash__ = libredlock.Client.__hash__
+
+        def __eq__(self, other):
+            if other is later:
+                self.close()
+                with contextlib.suppress(Late):  # if the thread just waits for this one, it forgets nothing
+                    eventually(lambda: len(notifier._clients) < known, 1)
+            return self is other
+
+    with libredlock.Client(nodes.urls) as later, libredlock.Client(nodes.urls) as one, Compared(nodes.urls) as first:
+        for client in first, one:
+            assert client.lock("r", wait=20).acquire()
+            client.release("r", force=True)
+        known = len(notifier._clients)
+        assert later.lock("r", wait=20).acquire() and first.closed
 
 
 def waiting(client):
