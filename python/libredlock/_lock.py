@@ -308,12 +308,15 @@ class LockBase(Facts):
                     hold._frames.remove(block)
                     return hold, block[1]
         owner, alive = self._client._current(), set()
-        for at in sys._current_frames().values():
+        has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+        for at in sys._current_frames().values() if has_gil else [frame]:  # of a thread that runs they may not be read
             while at is not None:
                 alive.add(key_of(at))
-                at = at.f_back  # type: ignore[assignment]
+                at = at.f_back
         entered = [hold for hold in holds if hold._frames and hold._frames[-1][0] not in alive]
         own = [hold for hold in entered if hold._owner() is owner]
+        if not own and not has_gil:  # another thread's: those of the module that leaves it, contextlib for example
+            entered = [hold for hold in entered if hold._frames[-1][0][1].co_filename == frame.f_code.co_filename]
         if not own and len(entered) != 1:
             return self._mine(owner), 1
         left = (own or entered)[0]

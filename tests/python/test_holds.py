@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import gc
+import sys
 import textwrap
 import threading
 import time
@@ -272,7 +273,11 @@ def test_blocks_of_a_stack_release_their_own_holds(client):
     assert not gpu.locked()
 
 
-def test_a_stack_may_be_closed_in_another_thread(client):
+@pytest.mark.parametrize("has_gil", [True, False])
+def test_a_stack_may_be_closed_in_another_thread(client, monkeypatch, has_gil):
+    if not has_gil:  # then the frames of a thread that runs may not be read
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+        monkeypatch.delattr(sys, "_current_frames")
     gpu = client.semaphore("gpu", 3)
     with ThreadPoolExecutor(1) as pool, gpu as inner:
         stack = contextlib.ExitStack()
