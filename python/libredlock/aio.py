@@ -193,7 +193,8 @@ class Client(ClientBase):
             self._tell_the_last()
         finally:
             held = self._watched_holds()
-            self._cancel_all()
+            self._is_open = False
+            self._cancel(None)
             handle = self._take_handle()
             for hold in held:
                 hold._tell_if_lost()
@@ -219,13 +220,15 @@ class Client(ClientBase):
         if not pending:  # what is alone gains nothing by leaving with others in the loop's next turn
             operation |= AT_ONCE
         ended: asyncio.Future[int] = loop.create_future()
-        if tag in pending:
+        mine = ended, hold
+        if pending.setdefault(tag, mine) is not mine:  # before it is started: another loop may find its end
             ended.set_result(lib.REDLOCK_IN_FLIGHT)
             return ended
-        pending[tag] = ended, hold  # before its end, which another loop may find
         status = _start(hold._handle, operation, argument)
-        if status != OK:
-            del pending[tag]
+        if not self._is_open:  # another loop closes it, and may have looked for what is pending before
+            hold._cancel_of(hold._handle)
+            status = lib.REDLOCK_CANCELLED
+        if status != OK and pending.pop(tag, None) is not None:
             ended.set_result(status)
         return ended
 
@@ -275,10 +278,7 @@ class Client(ClientBase):
             if self._binding is binding:
                 self._binding = None
             binding.stop()
-            for tag, (ended, hold) in list(self._pending.items()):
-                if ended.get_loop() is binding.loop and self._pending.pop(tag, None) is not None:
-                    hold._cancel_of(hold._handle)
-                    settle(ended, lib.REDLOCK_CANCELLED)
+            self._cancel(binding.loop)
             taken = binding.take_holds()
             self._process()
         for hold in taken:
@@ -289,11 +289,10 @@ class Client(ClientBase):
             words = f"{len(taken)} locks were held by tasks of {binding.loop!r} when it ended; they are released"
             warnings.warn(words, ResourceWarning, source=self, stacklevel=2)
 
-    def _cancel_all(self) -> None:
-        with self._mutex:
-            self._is_open = False
-            while self._pending:
-                _, (ended, hold) = self._pending.popitem()
+    def _cancel(self, loop: Optional[asyncio.AbstractEventLoop]) -> None:
+        """What is pending, in one event loop or in all."""
+        for tag, (ended, hold) in list(self._pending.items()):
+            if loop in (None, ended.get_loop()) and self._pending.pop(tag, None) is not None:
                 hold._cancel_of(hold._handle)
                 settle(ended, lib.REDLOCK_CANCELLED)
 

@@ -13,6 +13,7 @@ import libredlock
 from libredlock import aio
 from libredlock.testing import eventually
 from patience import GENEROUS_TIMEOUTS, lapsing, until
+from steps import at_each_step
 
 
 def test_two_loops_share_a_client_and_its_locks(nodes):
@@ -31,6 +32,70 @@ def test_two_loops_share_a_client_and_its_locks(nodes):
         first.close()
         second.close()
     nodes.no_keys()
+
+
+@pytest.fixture
+def two_loops():
+    """One to run, and one that runs in another thread."""
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    thread = threading.Thread(target=second.run_forever)
+    thread.start()
+    yield first, second
+    second.call_soon_threadsafe(second.stop)
+    thread.join()
+    for loop in first, second:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def test_two_loops_may_extend_one_hold_at_the_same_time(nodes, two_loops):
+    first, second = two_loops
+    client = aio.Client(nodes.urls, **GENEROUS_TIMEOUTS)
+    hold = first.run_until_complete(client.lock("r", ttl=30).take(timeout=20))
+
+    def extend(_):
+        return first.run_until_complete(asyncio.wait_for(hold.extend(), 20))
+
+    def begin_to_extend(_):
+        theirs = asyncio.run_coroutine_threadsafe(hold.extend(), second)
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), second).result()
+        return theirs
+
+    for left, theirs in at_each_step(aio.Client._begin, lambda: None, extend, begin_to_extend):
+        assert left > 0 and theirs.result(20) > 0
+    first.run_until_complete(client.close())
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+def test_a_client_may_be_closed_whenever_another_loop_acquires(nodes, two_loops, is_quick):
+    """Wholly, or until it has cancelled what waits."""
+    first, _ = two_loops
+
+    class Client(aio.Client):
+        def __init__(self):
+            super().__init__(nodes.urls, **GENEROUS_TIMEOUTS)
+            self.has_cancelled, self.goes_on = threading.Event(), threading.Event()
+
+        def _take_handle(self):
+            self.has_cancelled.set()
+            assert is_quick or self.goes_on.wait(60)
+            return super()._take_handle()
+
+    def acquire(client):
+        try:
+            return first.run_until_complete(asyncio.wait_for(client.lock("r").take(), 20))
+        finally:
+            client.goes_on.set()
+
+    def close(client):
+        closing = pool.submit(lambda: asyncio.run(client.close()))
+        assert client.has_cancelled.wait(60)
+        return closing.result(60) if is_quick else closing
+
+    with ThreadPoolExecutor(1) as pool:
+        for came_to, closing in at_each_step(aio.Client._begin, Client, acquire, close):
+            assert isinstance(came_to, (libredlock.Cancelled, libredlock.Closed)), came_to
+            assert (closing if is_quick else closing.result(60)) is None
 
 
 def in_loops_of_threads(count, main):
