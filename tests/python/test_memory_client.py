@@ -5,14 +5,16 @@ import gc
 import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakSet
 
 import pytest
 
 import libredlock
 from libredlock import aio
 from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
-from libredlock.testing.store import Store
+from libredlock.testing.store import Handle, Store
 from patience import busy
+from steps import at_each_step
 
 
 def public(kind):
@@ -412,6 +414,27 @@ def test_facts_are_read_while_another_thread_releases():
             reading = pool.submit(read, hold)
             hold.release()
             reading.result(60)
+
+
+def test_one_of_two_threads_releases_a_hold():
+    client = MemoryClient()
+
+    def release(hold):
+        return client._release(hold._handle)
+
+    for both in at_each_step(Handle._release, client.lock("r").acquire, release, release):
+        assert sorted(both) == sorted([libredlock.Status.OK, libredlock.Status.NOT_HELD])
+        assert client.status("r").verdict == "free"
+
+
+def test_time_passes_while_clients_are_made():
+    made = []
+
+    def make(client):
+        made.append(MemoryClient(store=client.store))
+
+    for passed, _ in at_each_step(WeakSet.__iter__, MemoryClient, lambda client: client.pass_time(0.001), make):
+        assert passed is None
 
 
 def test_a_lock_is_adopted_where_no_loop_runs(run):

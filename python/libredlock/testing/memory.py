@@ -173,7 +173,8 @@ class _InMemory:
         self._prefix = options.get("key_prefix", "").encode()
         self._nodes = ("memory",)
         self._store_key = object()
-        self.store.clients.add(self)
+        with self.store.mutex:
+            self.store.clients.add(self)
 
     def pass_time(self, length: Any) -> None:
         """So many seconds go by: leases end, those that are renewed do not."""

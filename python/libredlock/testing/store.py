@@ -80,7 +80,9 @@ class Store:
 
     def tell(self) -> None:
         """Whoever has lost something."""
-        for client in list(self.clients):
+        with self.mutex:
+            clients = list(self.clients)
+        for client in clients:
             if not client.closed:
                 client._tell()
 
@@ -304,12 +306,12 @@ class Handle:
     def _release(self) -> int:
         if self.is_adopted:
             self.is_adopted, self.entry = False, self.store.found(self.token, self.names) or self._gone()
-        if self.entry is None:
-            return int(lib.REDLOCK_NOT_HELD)
-        if self.state() == lib.REDLOCK_STATE_LOST:
+        if self.entry is not None and self.state() == lib.REDLOCK_STATE_LOST:
             return int(LOST)
         with self.store.mutex:
             entry, self.entry = self.entry, None
+        if entry is None:
+            return int(lib.REDLOCK_NOT_HELD)
         self.store.free(entry)
         return int(OK)
 
