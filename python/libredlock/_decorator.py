@@ -240,7 +240,7 @@ class BlockingDecorator(Decorator):
                 f"with_lock({self._resource!r}): {_name(function)} is async; use libredlock.aio.Client.with_lock"
             )
         on_busy.check_blocking()
-        names, leave = Names(self._resource, function, self._hold), self._leave
+        names, leave, refusal = Names(self._resource, function, self._hold), self._leave, Busy
 
         @functools.wraps(function)
         def generator(*arguments: Any, **keywords: Any) -> Generator[Any, Any, Any]:
@@ -251,7 +251,7 @@ class BlockingDecorator(Decorator):
                     result = yield from names.run(hold, arguments, keywords)
                     leave(hold, since_ms)
                     return result
-            except Busy:
+            except refusal:  # Busy; one that is left over at the end of the program may find no globals
                 if is_in or on_busy.raises:
                     raise
 

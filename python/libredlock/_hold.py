@@ -459,7 +459,7 @@ class HoldBase(Facts):
         client = getattr(self, "_client", None)
         if client is None:
             return
-        if not self._has_ended and self._state_of(self._handle) == HELD and client._is_open:
+        if client._is_open and not self._has_ended and self._state_of(self._handle) == HELD:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)

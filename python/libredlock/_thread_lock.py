@@ -15,6 +15,7 @@ from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDIN
 from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
+from ._process import this_process
 from .types import Seconds
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ class Lock(LockBase):
     ) -> None:
         """Releases the hold that the block was entered with. Raises Lost if it was lost, unless the block failed by
         itself: then the loss is logged."""
+        if calling_frame is None or (kind is GeneratorExit and this_process.is_leaving):  # there may be no globals left
+            return
         hold, count = self._left(calling_frame(1))
         try:
             hold._leave(failure, count)

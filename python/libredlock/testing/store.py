@@ -390,7 +390,7 @@ class Handle:
         return {"memory": Vote(Status.BUSY, f"busy ({left_s:.1f} s left)", left_s, others[0].token)}
 
     def __del__(self) -> None:
-        if self.entry is not None and self._generation == generation():
+        if self.entry in self.store._entries and self._generation == generation():  # not at the end of the program
             self.store.free(self.entry)
 
 
