@@ -104,6 +104,20 @@ def test_keys_that_nobody_may_end_are_not_kept(nodes, few, make_client, names, o
     nodes.no_keys()
 
 
+@pytest.mark.parametrize("held", "ab")
+def test_no_new_set_beside_an_old_one_lacks_an_end(nodes, few, make_client, held):
+    reader = make_client(nodes.urls[:3], ttl_ms=30000).lock(held, shared="true")
+    client = make_client(few, outage_wait_ms=0)
+    lock = client.lock("a", "b", shared="true")
+    assert lock.acquire() == OK and lock.release() == OK and lock.settle() == OK
+    assert reader.acquire() == OK
+    for node in nodes.nodes[:3]:
+        rights("-pexpireat")(node)
+    assert lock.acquire(0) == REFUSED_CONFIG
+    assert lock.settle() == OK and nodes.keys() == {held.encode(): [0, 1, 2]}
+    assert all(node.pttl(held) > 0 for node in nodes.nodes[:3])
+
+
 def test_a_writer_who_may_not_share_keeps_its_keys(nodes, few, make_client):
     client = make_client(few, ttl_ms=30000)
     lock = client.lock()

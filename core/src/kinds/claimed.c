@@ -53,27 +53,27 @@
   "  was[i]=y\n" \
   "end\n" \
   "for i,k in ipairs(K) do\n" \
-  "  local y,at=was[i],till\n" \
+  "  local y,at,v=was[i],till\n" \
   "  if shared then\n" \
   "    if y=='string' then\n" \
   "      if not exact then at=math.max(till,now+call('PTTL',k)) end\n" \
-  "      local v=redis.pcall('ZADD',k,at,me)\n" \
+  "      v=redis.pcall('ZADD',k,at,me)\n" \
   "      if not v.err:find('WRONGTYPE',1,true) then return v end\n" \
   "      call('PEXPIREAT',k,at)\n" \
   "      call('DEL',k)\n" \
   "    elseif y=='zset' and begins then call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
   "    local s=y=='zset' and call('ZSCORE',k,me)\n" \
   "    if not s or exact or tonumber(s)<at then call('ZADD',k,at,me) end\n" \
-  "    if exact then call('PEXPIREAT',k,call('ZRANGE',k,-1,-1,'WITHSCORES')[2])\n" \
-  "    elseif y~='zset' or tonumber(top[i][2])<at then call('PEXPIREAT',k,at) end\n" \
+  "    if exact then at=call('ZRANGE',k,-1,-1,'WITHSCORES')[2] end\n" \
+  "    v=(exact or y~='zset' or tonumber(top[i][2])<at) and redis.pcall('PEXPIREAT',k,at)\n" \
   "  elseif y=='none' and not hash then call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
   "  else\n" \
   "    if y=='none' then call('HSET',k,ARGV[1],'1') end\n" \
-  "    local v=(exact or call('PTTL',k)<tonumber(ARGV[2])) and redis.pcall('PEXPIRE',k,ARGV[2])\n" \
-  "    if type(v)=='table' then\n" \
-  "      for j=1,i do if was[j]=='none' then call('DEL',K[j]) end end\n" \
-  "      return v\n" \
-  "    end\n" \
+  "    v=(exact or call('PTTL',k)<tonumber(ARGV[2])) and redis.pcall('PEXPIRE',k,ARGV[2])\n" \
+  "  end\n" \
+  "  if type(v)=='table' then\n" \
+  "    for j=1,i do if was[j]=='none' then call('DEL',K[j]) end end\n" \
+  "    return v\n" \
   "  end\n" \
   "end\n" \
   "return {1}"
@@ -101,7 +101,7 @@
   "return dropped"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "b6d9fcd96219a30e03fb97cc83f3c7d05a8662e6", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "e70de01a05228f6437655f32d2e58dc411d56f6a", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
   rlk_script_drop = {.text = DROP_TEXT, .hash = "f8afed4cb8d630b62e0d90e84f9931770e27b2ed", .bit = RLK_SCRIPT_DROP};
