@@ -17,7 +17,7 @@ struct change { /* of the script that has `of` in its text, in one place */
   "  if not mine and (" case " or i==n and not next(was)) then return {begins and 0 or -1,i,call('PTTL',k)} end\n"     \
                              "  was[i]=mine and y or nil\n"
 #define ALL_KEYS "for i,k in ipairs(K) do\n  local y,at,v=was[i],till\n"
-#define OWN_KEYS "for i,y in pairs(was) do\n  local k,at=K[i],till\n"
+#define OWN_KEYS "for i,y in pairs(was) do\n  local k,at,v=K[i],till\n"
 
 static const struct change changes[] = {
     {RLK_MUTANT_EXTEND_SHORTENS, "r[i]=1", "if redis.call('PTTL',KEYS[i])<tonumber(ARGV[1]) then", "do"},
