@@ -262,6 +262,8 @@ static void an_error_is_known_by_its_first_word(void **state)
        "can't "
        "run this command or subcommand",
        RLK_FAULT_PERMISSION},
+      {"@user_script: 66: The user executing the script can't run this command or subcommand",
+       RLK_FAULT_PERMISSION}, /* that redis.pcall has returned */
       {"ERR Error running script", RLK_FAULT_OTHER},
       {"BUSYGROUP Consumer Group name already exists", RLK_FAULT_OTHER}, /* only whole words */
       {"OOM", RLK_FAULT_FULL},

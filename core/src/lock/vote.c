@@ -29,13 +29,15 @@ RLK_COLD void rlk_vote_error(redlock_lock *lock, int node, const char *words)
 {
   char error[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(error, sizeof error);
+  size_t place;
   if (!lock)
     return;
   words = rlk_cause_in(words);
+  place = place_at(words);
   rlk_text_clean(&text, words);
   rlk_text_mark_cut(&text);
-  if (place_at(words) < sizeof error)
-    error[place_at(words)] = 0;
+  if (place < sizeof error)
+    error[place] = 0;
   free(lock->node_answers[node].error);
   lock->node_answers[node].error = strdup(error); /* without memory it is not shown */
 }

@@ -54,7 +54,7 @@ enum { FAULTS = sizeof faults / sizeof faults[0] };
 const char *rlk_cause_in(const char *text)
 {
   static const char begins[] = "ERR Error running script", place[] = "@user_script:";
-  if (strncmp(text, begins, sizeof begins - 1) != 0)
+  if (strncmp(text, begins, sizeof begins - 1) != 0 && strncmp(text, place, sizeof place - 1) != 0)
     return text;
   for (const char *at; (at = strstr(text, place));)
     text = at + sizeof place - 1;
