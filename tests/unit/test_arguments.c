@@ -151,6 +151,20 @@ static void a_lock_needs_an_open_client(void **state)
   assert_unusable(redlock_lock_new(client, "r", 1), "open");
 }
 
+static void a_lock_made_before_its_nodes_can_be_looked_at(void **state)
+{
+  redlock_lock *early = redlock_lock_new(client, "r", 1);
+  char nodes[64 * 32] = "";
+  (void)state;
+  for (int i = 1; i <= 64; i++)
+    snprintf(nodes + strlen(nodes), 32, "%sredis://127.0.0.1:%d", i > 1 ? "," : "", i);
+  assert_int_equal(set("nodes", nodes), REDLOCK_OK);
+  for (int i = 0; i < 64; i++)
+    assert_int_equal(redlock_lock_vote(early, i), REDLOCK_NOT_HELD);
+  assert_int_equal(redlock_lock_answer(early, 63, REDLOCK_ANSWER_TOKEN, said, sizeof said), 0);
+  redlock_lock_free(early);
+}
+
 static void a_token_has_1_to_128_bytes(void **state)
 {
   static const size_t sizes[] = {0, 129};
@@ -178,6 +192,7 @@ int main(void)
       OPEN(only_a_client_that_looks_runs_scripts),
       OPEN(a_resource_has_1_byte_to_512_mb),
       FRESH(a_lock_needs_an_open_client),
+      FRESH(a_lock_made_before_its_nodes_can_be_looked_at),
       OPEN(a_token_has_1_to_128_bytes),
   };
   unsetenv("REDLOCK_GUARD"); /* other tests are without a guard; these are of the defaults */

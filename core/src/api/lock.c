@@ -56,7 +56,8 @@ static int reserve_timers(struct rlk_engine *e, int locks)
 static redlock_lock *allocate(redlock_client *c, const void *resource, size_t size)
 {
   const char *prefix = RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "";
-  size_t nodes = c->engine.net.node_count > 0 ? (size_t)c->engine.net.node_count : 1;
+  /* the list may still be set while the client is not open */
+  size_t nodes = c->engine.net.state == RLK_NET_NEW ? RLK_NODES_MAX : (size_t)c->engine.net.node_count;
   redlock_lock *lock = malloc(sizeof *lock + nodes); /* glibc's calloc takes nothing from the cache of the thread */
   if (!lock)
     return NULL;
