@@ -165,6 +165,19 @@ static void a_lock_made_before_its_nodes_can_be_looked_at(void **state)
   redlock_lock_free(early);
 }
 
+static void a_limit_is_any_time_or_none(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_start(lock, REDLOCK_WHO, INT64_MAX), REDLOCK_OK);
+  redlock_lock_cancel(lock);
+  assert_int_equal(redlock_lock_start(lock, REDLOCK_LIST, INT64_MAX), REDLOCK_OK);
+  redlock_lock_cancel(lock);
+  assert_int_equal(redlock_lock_start(lock, REDLOCK_WHO, -2), REDLOCK_INVALID);
+  assert_says(lock_message(), "who: the limit");
+  assert_int_equal(redlock_lock_start(lock, REDLOCK_LIST, -2), REDLOCK_INVALID);
+  assert_says(lock_message(), "list: the limit");
+}
+
 static void a_token_has_1_to_128_bytes(void **state)
 {
   static const size_t sizes[] = {0, 129};
@@ -193,6 +206,7 @@ int main(void)
       OPEN(a_resource_has_1_byte_to_512_mb),
       FRESH(a_lock_needs_an_open_client),
       FRESH(a_lock_made_before_its_nodes_can_be_looked_at),
+      OPEN(a_limit_is_any_time_or_none),
       OPEN(a_token_has_1_to_128_bytes),
   };
   unsetenv("REDLOCK_GUARD"); /* other tests are without a guard; these are of the defaults */

@@ -139,7 +139,7 @@ static void note(redlock_lock *lock, redlock_lock *look)
 /* With a handle of its own: that of the lock may have an operation in flight, or an answer that is still to be read. */
 int redlock_lock_who(redlock_lock *lock, int64_t limit_ms)
 {
-  redlock_client *c = limit_ms < -1 || limit_ms > RLK_YEAR_MS ? NULL : rlk_enter_lock(lock);
+  redlock_client *c = limit_ms < -1 ? NULL : rlk_enter_lock(lock);
   struct rlk_numbers options;
   struct rlk_key *key, *one;
   redlock_lock *look;

@@ -194,11 +194,6 @@ int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
   return rlk_leave(c, status);
 }
 
-static int64_t limit_ns(const redlock_client *c, int64_t limit_ms)
-{
-  return limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
-}
-
 int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
 {
   redlock_client *c = limit_ms < -1 ? NULL : rlk_enter_lock(lock);
@@ -206,7 +201,7 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
   int status;
   if (!c)
     return REDLOCK_INVALID;
-  until_ns = limit_ns(c, limit_ms);
+  until_ns = rlk_limit_ends(limit_ms, rlk_client_now(c));
   if (lock->op.in_call)
     status = REDLOCK_IN_FLIGHT;
   else if (rlk_in_flight(lock))
@@ -223,7 +218,7 @@ int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
   int status = REDLOCK_OK;
   if (!c)
     return REDLOCK_INVALID;
-  until_ns = limit_ns(c, limit_ms);
+  until_ns = rlk_limit_ends(limit_ms, rlk_client_now(c));
   if (rlk_in_use(lock)) {
     status = REDLOCK_IN_FLIGHT;
   } else if (lock->op.kind && c->engine.net.state == RLK_NET_OPEN) {

@@ -344,7 +344,7 @@ static int begin_list(redlock_lock *lock, const struct rlk_call *call, int64_t n
   int status;
   if (lock->key->count > 1)
     return rlk_lock_refuse(lock, "list: this handle has several resources; give one pattern");
-  if (call->arg < -1 || call->arg > RLK_YEAR_MS)
+  if (call->arg < -1)
     return rlk_lock_refuse(lock, "list: the limit is 0 ms or more, or -1 for none");
   rlk_listing_drop(lock);
   lock->listing = calloc(1, sizeof *lock->listing);
@@ -361,8 +361,7 @@ static int begin_list(redlock_lock *lock, const struct rlk_call *call, int64_t n
   lock->listing->batch = lock->listing->count; /* of a name there is nothing to look for */
   rlk_flight_begin(lock, call->verb);
   lock->op.asking_again = 1; /* the timer is not that of a round */
-  if (call->arg >= 0)
-    lock->op.deadline_ns = now + call->arg * MS;
+  lock->op.deadline_ns = rlk_limit_ends(call->arg, now);
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
   rlk_round_set_timer(lock, now + TICK_NS);

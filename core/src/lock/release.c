@@ -248,6 +248,8 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
   int status;
   if (call->verb == &rlk_inspect && lock->key->count > 1)
     return rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
+  if (call->verb == &rlk_who && call->arg < -1)
+    return rlk_lock_refuse(lock, "who: the limit is 0 ms or more, or -1 for none");
   status = rlk_claim_pin(lock, call->verb != &rlk_inspect, &lock->op.probe);
   if (status == REDLOCK_OK && call->verb == &rlk_who)
     status = ask_for_refused_key(lock);
@@ -256,8 +258,8 @@ static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t 
     return status;
   }
   rlk_flight_begin(lock, call->verb);
-  if (call->verb == &rlk_who && call->arg >= 0)
-    lock->op.deadline_ns = now + call->arg * RLK_NS_PER_MS;
+  if (call->verb == &rlk_who)
+    lock->op.deadline_ns = rlk_limit_ends(call->arg, now);
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
   return call->verb->advance(lock, now);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "../base/buffer.h"
+#include "../base/platform.h"
 
 enum rlk_guard { RLK_GUARD_MARKER, RLK_GUARD_EXTERNAL, RLK_GUARD_OFF };
 enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
@@ -158,5 +159,11 @@ struct rlk_terms {
 
 /* REDLOCK_OK, or REDLOCK_INVALID with the reason in why. ttl_ms 0 means the option. */
 int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_terms *terms, struct rlk_text *why);
+
+/* The end of a limit that begins now: never for -1, and for more than a year. */
+static inline int64_t rlk_limit_ends(int64_t limit_ms, int64_t now)
+{
+  return limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : now + limit_ms * RLK_NS_PER_MS;
+}
 
 #endif
