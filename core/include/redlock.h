@@ -15,17 +15,17 @@
  *
  * THREADS   A client may be shared by any number of threads. A lock handle may be used by one thread at a time; a
  *           second call on a handle with an operation in flight returns REDLOCK_IN_FLIGHT. These may be called from
- *           any thread at any time: redlock_lock_state, _status, _loss, _validity_ms, _fence, _attempts, _token and
- *           _cancel. No call may be made on a handle while, or after, another thread frees it. A thread that blocks in
- *           a call must not be ended by pthread_cancel: it does the I/O of others, too, and they would wait for ever.
- *           Use redlock_lock_cancel.
+ *           any thread at any time: redlock_lock_state, _status, _loss, _validity_ms, _fence, _slot, _attempts, _token,
+ *           _listed, _who and _cancel. No call may be made on a handle while, or after, another thread frees it. A
+ *           thread that blocks in a call must not be ended by pthread_cancel: it does the I/O of others, too, and they
+ *           would wait for ever. Use redlock_lock_cancel.
  *
- * FORK      A forked child inherits no lock: its handles are in REDLOCK_STATE_FORKED. Its clients reconnect at their
- *           next use. The child never sends or releases anything on behalf of the parent.
+ * FORK      A forked child inherits no lock: handles that held one, or had an operation in flight, are in
+ *           REDLOCK_STATE_FORKED. Its clients reconnect at their next use. The child never sends or releases anything
+ *           on behalf of the parent.
  *
  * SIGNALS   The library installs no signal handler, never raises SIGPIPE and restarts interrupted system calls. Only
- *           redlock_lock_wait and redlock_lock_settle return early. redlock_lock_cancel may be called in a signal
- *           handler.
+ *           redlock_lock_wait, _settle and _who return early. redlock_lock_cancel may be called in a signal handler.
  *
  * TIME      Names carry their unit; _ms means milliseconds. Leases are measured on a clock that keeps running while
  *           the machine is suspended.
@@ -297,14 +297,16 @@ REDLOCK_API REDLOCK_CHECK int redlock_client_open(redlock_client *client);
 REDLOCK_API REDLOCK_CHECK int redlock_client_open_to_look(redlock_client *client);
 
 /* Frees the client: calls redlock_client_drain with exit_drain_ms unless the client was drained before, then closes
- * everything. Threads blocked in it get REDLOCK_CANCELLED. Later calls on its locks return REDLOCK_INVALID; the locks
- * must still be freed. A forked child sends nothing. Does nothing for NULL. */
+ * everything. Threads blocked in it get REDLOCK_CANCELLED. Later operations on its locks return REDLOCK_INVALID, and
+ * REDLOCK_LOST if they release a lock that was held; the locks must still be freed. A forked child sends nothing. Does
+ * nothing for NULL. */
 REDLOCK_API void redlock_client_free(redlock_client *client);
 
 /* A descriptor for poll, epoll or an event loop. It is readable when redlock_client_process has something to do,
  * including deadlines, losses and started operations that have not been sent. Its number stays the same for the life of
- * the client, also in a forked child. It belongs to the client: do not read or close it. Returns a negated status on
- * error, which redlock_client_message then describes. Any thread. */
+ * the client, also in a forked child. It belongs to the client: do not read or close it. Returns -REDLOCK_INVALID if
+ * the client is not open, and -REDLOCK_INTERNAL on an error, which redlock_client_message then describes. Any thread.
+ */
 REDLOCK_API int redlock_client_fd(redlock_client *client);
 
 /* Does everything that is due, without blocking: sends started operations, reads replies, handles deadlines. Returns
@@ -399,11 +401,11 @@ REDLOCK_API int64_t redlock_client_node_name(redlock_client *client, int node, c
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size);
 
 /* Adds a resource (1 byte to 512 MB, any bytes; copied): the lock is acquired on all of its resources or on none, so
- * a holder of some of them never waits for others. 1 to 100 resources, each once; the order does not matter. Such a
- * lock has no fencing number, and cannot be inspected as a whole. Allowed in the states FREE, LOST and FORKED, for the
- * acquires that follow. Returns REDLOCK_INVALID for any other state, for NULL, a resource of another size, one that the
- * lock has already, one that is reserved (redlock_lock_new) and the 101st; the message says which, and the lock stays
- * as it was. REDLOCK_IN_FLIGHT, REDLOCK_NO_MEMORY: likewise. No I/O. */
+ * a holder of some of them never waits for others. 1 to 100 resources, each once, of 512 MB together; the order does
+ * not matter. Such a lock has no fencing number, and cannot be inspected as a whole. Allowed in the states FREE, LOST
+ * and FORKED, for the acquires that follow. Returns REDLOCK_INVALID for any other state, for NULL, a resource of
+ * another size, one that the lock has already, one that is reserved (redlock_lock_new) and the 101st; the message says
+ * which, and the lock stays as it was. REDLOCK_IN_FLIGHT, REDLOCK_NO_MEMORY: likewise. No I/O. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size);
 
 /* A lock for probing the nodes: as redlock_lock_new, on a resource of its own, `libredlock:probe:` and a number.
