@@ -328,7 +328,7 @@ REDLOCK_API int redlock_client_advance(redlock_client *client, uint64_t *tag);
  * (REDLOCK_LOSS_CLOSED), sends all requests and reads all replies. Returns REDLOCK_OK, or REDLOCK_TIMED_OUT if a key
  * may be left on some node: one that is down, or did not answer in time; such keys expire with their TTL. The client
  * accepts no operation afterwards; releasing such a lock returns REDLOCK_LOST. If another thread is already draining
- * it, waits for that. */
+ * it, waits for that: REDLOCK_OK then says that it has ended, and so it does for a client that was drained before. */
 REDLOCK_API int redlock_client_drain(redlock_client *client, int64_t limit_ms);
 
 /* The next event as one line of JSON, for logs only: {"event":"lost","resource":"...",...}. Returns its length, or 0 if
@@ -507,8 +507,8 @@ REDLOCK_API int redlock_lock_status(redlock_lock *lock);
 
 /* Waits until the operation in flight ends, and returns its status. Returns REDLOCK_PENDING when limit_ms (-1: no
  * limit) has passed or a signal arrived, so that a language runtime can run its signal handlers; call it again
- * afterwards. A thread that waits while another thread does the I/O does not notice signals: where that matters, wait
- * in slices of 25 ms or less. */
+ * afterwards. A signal that arrives while the thread is not asleep, or while another thread does the I/O, does not end
+ * the wait: where that matters, wait in slices of 25 ms or less. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms);
 
 /* Cancels the operation in flight: its status is REDLOCK_CANCELLED at once and the handle can start another. The client
