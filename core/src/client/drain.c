@@ -16,36 +16,39 @@ static int is_over(const redlock_client *c, int64_t until_ns)
   return rlk_client_now(c) >= until_ns;
 }
 
-static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_t now)
+/* All that is pending ends, and nothing is held any more: a thread that releases its lock meanwhile has lost it. */
+static void end_everything(redlock_client *c)
 {
-  if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
-    return;
-  if (lock->state == REDLOCK_STATE_HELD)
-    lock->hold.loss = REDLOCK_LOSS_CLOSED;
-  rlk_lock_end_hold(lock, REDLOCK_STATE_LOST);
-  lock->hold.depth = 0;
-  if (!gives_up)
-    return;
-  rlk_others_hand_over(lock, now);
-  rlk_claim_give_up(&c->engine, lock->claim, 0, now);
-}
-
-/* All that is pending ends, and all that is held is released; 0 if there was no time to release all of it. */
-static int give_everything_up(redlock_client *c, int64_t until_ns)
-{
-  int gives_up = 1, count = 0;
   while (c->engine.flights)
     rlk_operation_cancel(c->engine.flights, rlk_client_now(c));
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {
-    if (gives_up && ++count % SLICE == 0) {
+    if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
+      continue;
+    if (lock->state == REDLOCK_STATE_HELD)
+      lock->hold.loss = REDLOCK_LOSS_CLOSED;
+    rlk_lock_end_hold(lock, REDLOCK_STATE_LOST);
+    lock->hold.depth = 0;
+  }
+}
+
+/* All that was held is released; 0 if there was no time to release all of it. */
+static int give_everything_up(redlock_client *c, int64_t until_ns)
+{
+  int count = 0, is_late = 0;
+  for (redlock_lock *lock = c->engine.locks; lock && !is_late; lock = lock->next) {
+    int64_t now = rlk_client_now(c);
+    if (++count % SLICE == 0) {
       rlk_client_flush(c);
       rlk_client_poll(c);
-      gives_up = !is_over(c, until_ns);
+      is_late = is_over(c, until_ns);
     }
-    end_lock(c, lock, gives_up, rlk_client_now(c));
+    if (lock->state == REDLOCK_STATE_LOST && !is_late) {
+      rlk_others_hand_over(lock, now);
+      rlk_claim_give_up(&c->engine, lock->claim, 0, now);
+    }
   }
   rlk_client_flush(c);
-  return gives_up;
+  return !is_late;
 }
 
 /* Whether the node's connection may still yield an outcome. */
@@ -127,11 +130,10 @@ static void pause_unlocked(redlock_client *c)
  * not run, so that it cannot leave, is awaited until until_ns at most: the rest of the work needs no seat. */
 static void take_the_seat(redlock_client *c, int64_t until_ns)
 {
+  end_everything(c);
   for (;;) {
-    while (c->engine.flights)
-      rlk_operation_cancel(c->engine.flights, rlk_client_now(c));
     rlk_client_wake_driver(c); /* its own operation may have ended here, however long it meant to sleep */
-    if (!c->driven || rlk_client_now(c) >= until_ns)
+    if (!c->driven || is_over(c, until_ns))
       break;
     pause_unlocked(c);
   }

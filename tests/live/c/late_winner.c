@@ -1,7 +1,8 @@
 /* A thread that waits for a lock is kept from running while another thread wins it for that one. By the time it runs
  * the lease has lapsed ("lapsed") or is shorter than min_validity_ms ("short"): its call must not return that lock. Nor
  * may it where the client has been drained meanwhile, while the lease still ran ("drained") or after it ("left"), or is
- * about to give the lock back ("leaving"): then it must neither return OK nor begin anew. */
+ * about to give the lock back ("leaving"): then it must neither return OK nor begin anew, and a lock that another
+ * thread releases just then was lost. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 
 #include "check.h"
 
-static redlock_lock *driving, *late;
+static redlock_lock *first, *driving, *late;
 static atomic_int keeps, kept, go, taken, returned;
 static _Thread_local int leaves_now, is_taker;
 
@@ -42,6 +43,8 @@ static int is_kept(void)
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
   if (leaves_now) {
+    if (!atomic_load(&go))
+      CHECK_STATUS(first, redlock_lock_release(first), REDLOCK_LOST);
     atomic_store(&go, 1);
     while (!atomic_load(&returned))
       pause_ms(1);
@@ -167,7 +170,7 @@ int main(int argc, char **argv)
   int leaves = drained || is(how, "left", "left");
   int64_t min_validity_ms = lapsed || drained ? 1 : 28000;
   redlock_client *client = check_client();
-  redlock_lock *locks[4], *first, *second;
+  redlock_lock *locks[4], *second;
   pthread_t driver, taker;
   char token[64];
   alarm(120); /* a call that does not return is a failure */
