@@ -55,7 +55,6 @@ static const char *shows(int mutant)
   case RLK_MUTANT_PICK_FORGOTTEN: return "residue:";
   case RLK_MUTANT_RELEASE_HESITATES: return "came back";
   case RLK_MUTANT_LOST_IS_REENTERED: return "depth:";
-  case RLK_MUTANT_SLEEPS_FOR_HINT:
   case RLK_MUTANT_HOME_ONLY:
   case RLK_MUTANT_NOBODY_IS_WOKEN:
   case RLK_MUTANT_BLOCKS_THE_QUEUE:

@@ -21,7 +21,6 @@
   X(DELETE_OF_HELD, "delete-of-held", "a held token is deleted like one that was given up")                            \
   X(INNER_RELEASE_DELETES, "inner-release-deletes", "a release deletes the keys though others are to follow")          \
   X(LOST_IS_REENTERED, "lost-is-reentered", "a lost lock is acquired anew before its outermost release")               \
-  X(SLEEPS_FOR_HINT, "sleeps-for-hint", "a waiter sleeps until the keys would end, however early they are deleted")    \
   X(HOME_ONLY, "home-only", "a waiter asks its home node alone")                                                       \
   X(QUEUE_JUMPER, "queue-jumper", "who comes again at once goes ahead of those who wait")                              \
   X(NOBODY_IS_WOKEN, "nobody-is-woken", "the first in the queue finds out by asking alone")                            \

@@ -6,6 +6,5 @@
 
 int64_t rlk_backoff_round_trip_ns(const struct rlk_engine *engine); /* of the fastest node; 1 ms if that is not known */
 int64_t rlk_backoff_pause_ns(redlock_lock *lock);
-int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now_ns);
 
 #endif

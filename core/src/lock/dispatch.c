@@ -264,15 +264,14 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_holder_value(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
 }
 
-int rlk_end_arrived(struct rlk_node *n, struct rlk_outcome *out)
+void rlk_end_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
   int64_t end_ns;
   if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || out->request.round != lock->round.number)
-    return 0;
+    return;
   end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
   lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
-  return 1;
 }
 
 static void ttl_arrived(struct rlk_node *n, struct rlk_outcome *out)

@@ -17,8 +17,8 @@ int rlk_renew_again(struct rlk_node *node, const struct rlk_request *request, in
 void rlk_renew_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
 int rlk_delete_again(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
 void rlk_delete_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
-/* Notes when the key ends there: 1 if the answer is one to the lock's last round. */
-int rlk_end_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
+/* Notes when the key ends there. */
+void rlk_end_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
 /* In a forked child: drops what was in flight on the parent's connections. */
 void rlk_dispatch_abandoned(struct rlk_engine *engine, struct rlk_node *node);
 

@@ -123,7 +123,7 @@ struct rlk_attempt {
   int64_t count, max;
   int verdict;                             /* of the last full round */
   int home;                                /* node asked first, or -1 */
-  int64_t wake_ns;                         /* RLK_SLEEPING: without the hint */
+  int64_t wake_ns;                         /* RLK_SLEEPING: until then */
   int64_t proposal;                        /* to all nodes, of a kind that asks for a number */
   int offered;                             /* permits: the slot, from 1, that home offered last; 0: none */
   int is_offered_again;                    /* ... in vain, and again */

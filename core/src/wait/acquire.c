@@ -30,28 +30,21 @@ static int attempt(redlock_lock *lock, int64_t now)
   return status == REDLOCK_PENDING ? advance(lock, now) : status;
 }
 
-/* Only a hint: without memory there is none. */
-static void ask_hint(struct rlk_node *n, redlock_lock *lock, int64_t now)
+/* For people, who read how long a key lives: without memory they do not. */
+static void ask_end(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   if (!lock->kind->tells_end)
     rlk_ask_ttl(n, lock->key, rlk_request_of(lock, lock->claim, &rlk_row_hint, now));
 }
 
-static void ask_for_hints(redlock_lock *lock, int64_t now)
+static void ask_for_ends(redlock_lock *lock, int64_t now)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     struct rlk_node *n = &lock->engine->net.nodes[i];
     int asked = lock->votes[i] == RLK_BUSY || lock->votes[i] == RLK_ASKED; /* its nil may still be under way */
     if (asked && n->state == RLK_NODE_READY)
-      ask_hint(n, lock, now);
+      ask_end(n, lock, now);
   }
-}
-
-void rlk_acquire_sleep(redlock_lock *lock, int64_t now)
-{
-  int64_t hint = rlk_backoff_hint_ns(lock, now);
-  int early = hint < lock->attempt.wake_ns || (hint != RLK_NEVER && RLK_MUTANT(SLEEPS_FOR_HINT));
-  rlk_round_set_timer(lock, early ? hint : lock->attempt.wake_ns);
 }
 
 /* Quarantine is not an outage: wait_ms applies, not outage_wait_ms. A node whose answer was not awaited may vote. */
@@ -151,9 +144,7 @@ static int single_failed(redlock_lock *lock, int64_t now)
   top_ns = 3 * rtt_ns;
   for (int64_t i = 1; i < lock->attempt.count && top_ns < long_ns; i++)
     top_ns *= 2;
-  lock->op.phase = RLK_SLEEPING;
-  lock->attempt.wake_ns = now + (int64_t)(rlk_random(&lock->engine->net) % (uint64_t)top_ns);
-  rlk_acquire_sleep(lock, now);
+  rlk_sleep_until(lock, now + (int64_t)(rlk_random(&lock->engine->net) % (uint64_t)top_ns));
   return REDLOCK_PENDING;
 }
 
@@ -172,14 +163,11 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
   tell_quarantine(lock, now);
   tell_refusal(lock);
   if (lock->attempt.count == 1)
-    ask_for_hints(lock, now);
+    ask_for_ends(lock, now);
   turn = rlk_queue_wait(lock, now);
-  if (turn != RLK_TURN_NONE)
-    return take_turn(lock, turn, now);
-  lock->op.phase = RLK_SLEEPING;
-  lock->attempt.wake_ns = now + rlk_backoff_pause_ns(lock);
-  rlk_acquire_sleep(lock, now);
-  return REDLOCK_PENDING;
+  if (turn == RLK_TURN_NONE)
+    turn = rlk_sleep_until(lock, now + rlk_backoff_pause_ns(lock));
+  return take_turn(lock, turn, now);
 }
 
 static void count_won(redlock_lock *lock, int64_t now)
@@ -326,7 +314,7 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
     return -1;
   rlk_others_ask(n, lock, now);
   if ((lock->attempt.count > 1 && !rlk_has_place(lock)) || lock->attempt.max == 1)
-    ask_hint(n, lock, now);
+    ask_end(n, lock, now);
   if (rlk_is_single(lock) && lock->op.phase == RLK_ASKING_ALL && lock->key->count == 1)
     rlk_holder_ask_behind(lock, n, now);
   return 0;

@@ -6,7 +6,6 @@
 
 extern const struct rlk_verb rlk_acquire;
 void rlk_acquire_attempt(redlock_lock *lock, int64_t now_ns); /* it is its turn */
-void rlk_acquire_sleep(redlock_lock *lock, int64_t now_ns);   /* until the next attempt: a hint has come */
 /* The winner came back to its lock too late to use it: that attempt has failed. */
 void rlk_acquire_retry(redlock_lock *lock, int64_t now_ns);
 

@@ -150,15 +150,6 @@ static uint8_t place_fits(const struct rlk_request *r, const struct rlk_reply *r
              : RLK_MISFIT;
 }
 
-/* When the key ends there: one that sleeps without a place may try earlier. */
-static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  redlock_lock *lock = out->request.claim->lock;
-  if (rlk_end_arrived(n, out) && rlk_in_flight(lock) && lock->op.phase == RLK_SLEEPING && !rlk_has_place(lock) &&
-      !lock->wait->room)
-    rlk_acquire_sleep(lock, out->now_ns);
-}
-
 void rlk_wait_woken(struct rlk_engine *e, const struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns);
@@ -168,7 +159,7 @@ void rlk_wait_woken(struct rlk_engine *e, const struct rlk_node *n, const struct
 
 /* clang-format off */
 const struct rlk_ask
-  rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
+  rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = rlk_end_arrived},
   rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
   rlk_row_place = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
                    .again = place_again, .arrived = place_arrived},

@@ -1,4 +1,4 @@
-"""Waiting for a busy lock: hand-over, deadline, counts, the TTL as a hint, and that retries leave nothing."""
+"""Waiting for a busy lock: hand-over, deadline, counts, the TTL, and that retries leave nothing."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_sleeper_takes_over_when_the_holders_key_expires(nodes, make_client):
 
 
 def test_split_votes_do_not_live_lock(nodes, make_client):
-    """Keys of two dead contenders on two nodes each: the hint of a free node must not make the sleeper spin."""
+    """Keys of two dead contenders on two nodes each must not make the sleeper spin."""
     occupy(nodes.nodes[:2], token="a" * 40, ttl_ms=800)
     occupy(nodes.nodes[2:4], token="b" * 40, ttl_ms=800)
     lock = make_client(nodes.urls).lock()
