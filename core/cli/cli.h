@@ -287,13 +287,12 @@ bool has_holder(int verdict);              /* one, or readers */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 
-/* slots.c: the permits of the session's resource; a lock that needs none of them by number has one */
+/* slots.c: the permits of the session's resource: all with --permits and without --slot, else one */
 struct slots {
   struct session *session;
   redlock_lock **locks;
   int count, held, free, split;
 };
-bool wants_slots(const struct session *session); /* --permits without --slot */
 void slot_set(redlock_lock *lock, int permits, int slot);
 int permits_of(const char *token, size_t size);                  /* how many there are; 0: no permit, -1: no token */
 int slots_inspect(struct slots *slots, struct session *session); /* OK, or the first other status but BUSY */

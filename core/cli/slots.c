@@ -23,15 +23,10 @@ int permits_of(const char *token, size_t size)
   return number == 40 ? 0 : strspn(text, digits) == 2 ? (int)strtol(text, NULL, 16) + 1 : -1;
 }
 
-bool wants_slots(const struct session *session)
-{
-  return session_option_ms(session, "permits") > 1 && session_option_ms(session, "slot") < 0;
-}
-
 int slots_inspect(struct slots *slots, struct session *session)
 {
-  int permits = (int)session_option_ms(session, "permits");
-  *slots = (struct slots){.session = session, .count = wants_slots(session) ? permits : 1};
+  bool is_one = session_option_ms(session, "slot") >= 0;
+  *slots = (struct slots){.session = session, .count = is_one ? 1 : (int)session_option_ms(session, "permits")};
   slots->locks = must(calloc((size_t)slots->count, sizeof *slots->locks));
   const char *resource = session->args->resource;
   for (int i = 0; i < slots->count; i++) {

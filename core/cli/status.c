@@ -324,20 +324,23 @@ static int print_slots(const struct slots *slots, int status, const json_t *row)
   return flush_answer();
 }
 
-static int inspect_slots(struct session *session)
+/* ---- one resource ---- */
+
+/* Held or free, the question has been answered: both exit with 0. Metrics say themselves what they have found. */
+static int inspect(struct session *session)
 {
   struct slots slots;
   int code, status = slots_inspect(&slots, session);
+  struct session first = *session;
+  first.lock = slots.locks[0]; /* it has the words */
   if (!is_answer(status)) {
-    redlock_lock_free(session->lock);
-    session->lock = slots.locks[0]; /* it has the words */
-    slots.locks[0] = NULL;
-    code = report_failure(session, status);
+    code = report_failure(&first, status);
   } else if (session->args->quiet) {
     code = quiet_code(slots_verdict(&slots));
   } else {
     json_t *row = look_at_the_queue(session);
-    int failed = print_slots(&slots, status, row);
+    int failed =
+        slots.count > 1 ? print_slots(&slots, status, row) : print_status(&first, redlock_lock_status(first.lock), row);
     json_decref(row);
     code = failed || session->args->metrics ? failed : exit_code_of(session->args, status);
   }
@@ -345,30 +348,12 @@ static int inspect_slots(struct session *session)
   return code;
 }
 
-/* ---- one lock ---- */
-
-/* Held or free, the question has been answered: both exit with 0. Metrics say themselves what they have found. */
-static int inspect(struct session *session)
-{
-  int status = session_inspect(session);
-  if (!is_answer(status))
-    return report_failure(session, status);
-  if (session->args->quiet)
-    return quiet_code(redlock_lock_verdict(session->lock));
-  json_t *row = look_at_the_queue(session);
-  int failed = print_status(session, status, row);
-  json_decref(row);
-  if (failed || status == REDLOCK_BUSY || session->args->metrics)
-    return failed;
-  return exit_code_of(session->args, status);
-}
-
 static int look_at(const struct args *args)
 {
   struct session session;
   int code = session_open(&session, args);
   if (code == 0)
-    code = wants_slots(&session) ? inspect_slots(&session) : inspect(&session);
+    code = inspect(&session);
   return session_close(&session, code);
 }
 
