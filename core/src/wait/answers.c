@@ -76,12 +76,18 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_operation_advance(lock, out->now_ns);
 }
 
+static int is_wanted(const redlock_lock *lock, int node, int part)
+{
+  if (lock->op.kind != REDLOCK_ACQUIRE || !rlk_in_flight(lock) || !rlk_has_place(lock))
+    return 0;
+  return lock->wait->place.is_of_several ? lock->wait->parts[part].home == node : lock->wait->place.at >> node & 1;
+}
+
 static int place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  redlock_lock *lock = lock_of(r);
-  (void)n;
-  if (lock && rlk_in_flight(lock))
-    take_turn(lock, rlk_queue_missing(lock, now), now);
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (lock && is_wanted(lock, n->index, r->of.part.number)) /* without memory the waiter's timer asks */
+    rlk_place_ask_at(lock, n->index, r->ask, r->of.part.number, now);
   return 0;
 }
 
@@ -100,15 +106,6 @@ static void place_arrived(struct rlk_node *n, struct rlk_outcome *out)
               now);
 }
 
-static int place_of_several_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && rlk_in_flight(lock) && lock->wait->parts)
-    lock->wait->parts[r->of.part.number].ask_ns = now; /* it is asked for again */
-  (void)n;
-  return 0;
-}
-
 static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
@@ -121,14 +118,6 @@ static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out
     rlk_room_refused(lock, n, out->fault, out->now_ns);
   take_turn(lock, rlk_several_placed(lock, part, n->index, is_answer ? reply->integers[0] : 0, until_ns, out->now_ns),
             out->now_ns);
-}
-
-static int spare_place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && rlk_in_flight(lock) && rlk_has_place(lock) && lock->wait->second == n->index)
-    rlk_place_ask_at(lock, n->index, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
-  return 0;
 }
 
 static void spare_place_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -164,9 +153,9 @@ const struct rlk_ask
   rlk_row_place = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
                    .again = place_again, .arrived = place_arrived},
   rlk_row_spare_place = {"the script of the queue", .read = place_fits,
-                         .again = spare_place_again, .arrived = spare_place_arrived},
+                         .again = place_again, .arrived = spare_place_arrived},
   rlk_row_place_of_several = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
-                              .again = place_of_several_again, .arrived = place_of_several_arrived},
+                              .again = place_again, .arrived = place_of_several_arrived},
   rlk_row_part = {"the script of the queue", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS,
                   .arrived = part_arrived},
   rlk_row_hand_over = {"the release script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,

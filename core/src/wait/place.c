@@ -113,24 +113,33 @@ static void put_optional(struct rlk_out *out, int64_t value, int is_there)
     RLK_OUT_TEXT(out, "$0\r\n\r\n");
 }
 
-static int ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_place_wish *wish, int64_t now)
+/* For as long as a lock of several lets others pass, but not for long: it says so again in time. */
+static int64_t open_ns(const redlock_lock *lock, int64_t now)
 {
-  struct rlk_key *key = rlk_key_alone(lock->key, wish->part);
+  int64_t left_ns = lock->wait->keeps_until_ns - now, most_ns = 2 * RLK_POLL_MAX_NS;
+  if (lock->wait->keeps)
+    return 0;
+  return left_ns > 0 ? rlk_smaller(left_ns, most_ns) : most_ns;
+}
+
+static int ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *row, int part, int64_t now)
+{
+  struct rlk_key *key = rlk_key_alone(lock->key, part);
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
   int is_of_several = lock->wait->place.is_of_several;
-  struct rlk_request request = rlk_request_of(lock, lock->claim, wish->row, now);
+  struct rlk_request request = rlk_request_of(lock, lock->claim, row, now);
   struct rlk_out out;
   if (begin(&out, n->line, &rlk_script_ask, 10, key, rlk_lock_slots(lock)) != 0)
     return -1;
   put_place(&out, &lock->wait->place, n->index);
   rlk_out_number(&out, waited_us);
-  put_promise(&out, lock, n, wish->row == &rlk_row_spare_place);
+  put_promise(&out, lock, n, row == &rlk_row_spare_place);
   put_woken(&out);
   put_channels(&out, &key->queue);
   put_optional(&out, lock->wait->arrival_us, is_of_several);
-  put_optional(&out, wish->open_ns / 1000, is_of_several);
+  put_optional(&out, open_ns(lock, now) / 1000, is_of_several);
   rlk_out_number(&out, rlk_room_behind(lock, BEHIND_MAX));
-  request.of.part.number = wish->part;
+  request.of.part.number = part;
   rlk_ask_end(&out, request);
   rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;
@@ -308,13 +317,15 @@ void rlk_place_mark(uint64_t *nodes, int node, int is_one)
   *nodes = (*nodes & ~(UINT64_C(1) << node)) | (uint64_t)is_one << node;
 }
 
-int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now)
+int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_ask *row, int part, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
   lock->wait->place.at |= UINT64_C(1) << node;
   rlk_place_mark(&lock->wait->place.listens, node, rlk_listener_is_ready(n));
+  if (lock->wait->place.is_of_several)
+    lock->wait->parts[part].listens = rlk_listener_is_ready(n);
   rlk_listener_want(n, now);
-  return ask_place(n, lock, wish, now);
+  return ask_place(n, lock, row, part, now);
 }
 
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns)

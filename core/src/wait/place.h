@@ -13,14 +13,6 @@
 #define RLK_ASK_NS (100 * RLK_NS_PER_MS)       /* the next in turn asks this often, beside the push */
 #define RLK_ASK_MIN_NS (5 * RLK_NS_PER_MS)
 
-/* What is asked of a queue: the row of the answer, the resource, and for how long a lock of several lets others pass.
- */
-struct rlk_place_wish {
-  const struct rlk_ask *row;
-  int part;
-  int64_t open_ns;
-};
-
 /* Its rows are in answers.c, with the functions that get the replies. */
 extern const struct rlk_ask rlk_row_hint, rlk_row_queued, rlk_row_place, rlk_row_spare_place, rlk_row_place_of_several,
     rlk_row_part, rlk_row_hand_over;
@@ -56,8 +48,8 @@ void rlk_place_hide(redlock_lock *lock);
 redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint64_t *number);
 /* Notes in a set of nodes whether that one belongs to it. */
 void rlk_place_mark(uint64_t *nodes, int node, int is_one);
-/* Takes it there, or keeps it. */
-int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_place_wish *wish, int64_t now_ns);
+/* Takes it there, or keeps it; of several resources in the queue of that one. */
+int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_ask *row, int part, int64_t now_ns);
 /* Until then nothing is asked, unless the lock is woken. */
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns);
 

@@ -138,11 +138,11 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->wait->home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
-  if (rlk_place_ask_at(lock, lock->wait->home, &(struct rlk_place_wish){.row = &rlk_row_place}, now) != 0)
+  if (rlk_place_ask_at(lock, lock->wait->home, &rlk_row_place, 0, now) != 0)
     return RLK_TURN_ATTEMPT;
   if (lock->wait->second >= 0 && now >= lock->wait->spare_due_ns) {
     lock->wait->spare_due_ns = now + RLK_ASK_NS;
-    rlk_place_ask_at(lock, lock->wait->second, &(struct rlk_place_wish){.row = &rlk_row_spare_place}, now);
+    rlk_place_ask_at(lock, lock->wait->second, &rlk_row_spare_place, 0, now);
   }
   lock->wait->told_ns = RLK_NEVER;
   lock->op.phase = RLK_ASKING_QUEUE;
@@ -262,11 +262,6 @@ enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fau
 {
   rlk_room_refused(lock, &lock->engine->net.nodes[node], fault, now);
   return lock->op.phase == RLK_ASKING_QUEUE && node == lock->wait->home ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
-}
-
-enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now)
-{
-  return lock->op.phase == RLK_ASKING_QUEUE ? ask(lock, now) : RLK_TURN_NONE;
 }
 
 /* ---- waiting ---- */

@@ -21,7 +21,6 @@ void rlk_queue_leave(redlock_lock *lock);
 void rlk_queue_forget(redlock_lock *lock);
 /* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
-enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now_ns);
 /* A push: the turn of that place has come. The lock that is to make an attempt now, or NULL. */
 redlock_lock *rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);

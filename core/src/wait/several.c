@@ -98,32 +98,20 @@ static void leave(redlock_lock *lock, int part)
   at->home = -1;
 }
 
-/* For as long as it lets others pass, but not for long: it says so again in time. */
-static int64_t open_ns(const redlock_lock *lock, int64_t now)
-{
-  int64_t left_ns = lock->wait->keeps_until_ns - now, most_ns = 2 * RLK_POLL_MAX_NS;
-  if (lock->wait->keeps)
-    return 0;
-  return left_ns > 0 ? rlk_smaller(left_ns, most_ns) : most_ns;
-}
-
 static void ask(redlock_lock *lock, int part, int64_t now)
 {
   struct rlk_part_wait *at = &lock->wait->parts[part];
   struct rlk_key *key = rlk_key_alone(lock->key, part);
   int home = key ? rlk_room_home(lock, key, now) : -1;
-  struct rlk_place_wish wish = {&rlk_row_place_of_several, part, open_ns(lock, now)};
   if (at->home >= 0 && at->home != home)
     leave(lock, part);
   at->home = home;
   at->asked_ns = now;
   at->ask_ns = now + rlk_larger(rlk_rank_pause_ns(lock, &at->rank, home, now), /* the answer may be under way */
                                 home >= 0 ? 2 * lock->engine->net.nodes[home].rtt_ns : 0);
-  if (home < 0 || rlk_place_ask_at(lock, home, &wish, now) != 0) {
+  if (home < 0 || rlk_place_ask_at(lock, home, &rlk_row_place_of_several, part, now) != 0) {
     at->rank.before = 0; /* it tries beside that queue */
     at->is_free = 1;
-  } else {
-    at->listens = lock->wait->place.listens >> home & 1;
   }
 }
 
