@@ -305,7 +305,7 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
 RLK_COLD static int reply_to_node(struct rlk_line *l, struct rlk_outcome *out)
 {
   if (out->request.ask->role == RLK_ASK_LOOK) {
-    if (out->request.of.step != RLK_LOOK_MARKER && l->reply.type == RLK_REPLY_STRING)
+    if (out->request.of.step == RLK_LOOK_INFO && l->reply.type == RLK_REPLY_STRING)
       rlk_session_read_info(l, l->reply.text.data);
     out->kind = RLK_OUTCOME_LOOKED;
     return 1;

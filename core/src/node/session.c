@@ -410,7 +410,7 @@ void rlk_session_look_first(struct rlk_line *l, int64_t now)
   if (l->state != RLK_NODE_READY || now - l->node->role_asked_ns < LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS)
     return;
   l->node->role_asked_ns = now;
-  send_look(l, RLK_LOOK_ROLE, "INFO", "replication", now); /* without memory the last answer stands */
+  send_look(l, RLK_LOOK_INFO, "INFO", "replication", now); /* without memory the last answer stands */
 }
 
 void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
@@ -423,6 +423,6 @@ void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
     send_look(l, RLK_LOOK_MARKER, "GET", key, now);
   }
   rlk_session_look_first(l, now);
-  if (send_look(l, RLK_LOOK_DISK, "INFO", "persistence", now) == 0)
-    send_look(l, RLK_LOOK_POLICY, "INFO", "memory", now);
+  if (send_look(l, RLK_LOOK_INFO, "INFO", "persistence", now) == 0)
+    send_look(l, RLK_LOOK_INFO, "INFO", "memory", now);
 }

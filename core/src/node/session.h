@@ -38,7 +38,7 @@ int64_t rlk_session_pause_ns(const struct rlk_node *node);
 void rlk_session_look_again(struct rlk_line *line, int with_marker, int64_t now_ns);
 /* Asks for its role and history, which the next requests shall not outrun, unless that was done a short time ago. */
 void rlk_session_look_first(struct rlk_line *line, int64_t now_ns);
-enum rlk_look { RLK_LOOK_MARKER, RLK_LOOK_ROLE, RLK_LOOK_DISK, RLK_LOOK_POLICY };
+enum rlk_look { RLK_LOOK_MARKER, RLK_LOOK_INFO };
 /* A connection that ends in the set-up: the server's error, or NULL. */
 const struct rlk_reason *rlk_session_error(const struct rlk_line *line);
 /* The commands in place of HELLO, for a server that does not know it; -1 when memory is out. */
