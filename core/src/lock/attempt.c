@@ -33,7 +33,7 @@ int rlk_attempt_begin(redlock_lock *lock, int64_t now)
   if (lock->kind->propose && (lock->attempt.proposal = lock->kind->propose(lock, now)) < 0)
     return REDLOCK_NO_MEMORY;
   rlk_round_clear(lock);
-  if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].voter->ttl_limit_ms)
+  if (lock->attempt.home >= 0)
     ask_home(lock, now);
   else
     rlk_round_ask_all(lock, -1, now);
