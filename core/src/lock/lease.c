@@ -195,25 +195,14 @@ void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, in
   recount(lock, reason, now);
 }
 
-void rlk_leases_forget(struct rlk_engine *e, const struct rlk_node *n, int reason, int64_t now)
+void rlk_leases_cut(struct rlk_engine *e, const struct rlk_node *n, int64_t by_ns, int reason, int64_t now)
 {
   for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
+    int64_t *counts_until_ns = &claim->node[n->index].counts_until_ns, until_ns = *counts_until_ns - by_ns;
     if (!rlk_claim_counts(claim, n->index, now))
       continue;
     if (claim->lock && claim->lock->claim == claim && !claim->given_up)
-      rlk_lock_cut(claim->lock, n->index, 0, reason, now);
-    claim->node[n->index].counts_until_ns = 0;
-  }
-}
-
-void rlk_leases_shorten(struct rlk_engine *e, const struct rlk_node *n, int64_t step_ns, int64_t now)
-{
-  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
-    int64_t *counts_until_ns = &claim->node[n->index].counts_until_ns, until_ns = *counts_until_ns - step_ns;
-    if (!rlk_claim_counts(claim, n->index, now))
-      continue;
-    if (claim->lock && claim->lock->claim == claim && !claim->given_up)
-      rlk_lock_cut(claim->lock, n->index, until_ns, REDLOCK_LOSS_CLOCK, now);
+      rlk_lock_cut(claim->lock, n->index, until_ns, reason, now);
     else
       *counts_until_ns = until_ns > now ? until_ns : 0;
   }

@@ -22,10 +22,8 @@ void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
 void rlk_lock_recount(redlock_lock *lock, int64_t now_ns);
 /* The node counts no longer than until then, 0: not any more. */
 void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, int64_t now_ns);
-/* Its votes are gone: the server was restarted, or is a replica now (guard = off). */
-void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, int reason, int64_t now_ns);
-/* Keys end by the server's clock, which has been stepped forward. */
-void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
+/* The same of all locks, earlier by so much. */
+void rlk_leases_cut(struct rlk_engine *engine, const struct rlk_node *node, int64_t by_ns, int reason, int64_t now_ns);
 /* Why a call was refused; NULL: it was not. REDLOCK_INVALID. */
 int rlk_lock_refuse(redlock_lock *lock, const char *text);
 /* An adopted token that cannot be shared. */

@@ -104,8 +104,8 @@ static void take_back_hope(const struct rlk_node *n)
 void rlk_news(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome *out)
 {
   switch (out->kind) {
-  case RLK_OUTCOME_FORGOTTEN: rlk_leases_forget(e, n, out->reason, out->now_ns); break;
-  case RLK_OUTCOME_STEPPED: rlk_leases_shorten(e, n, out->step_ns, out->now_ns); break;
+  case RLK_OUTCOME_FORGOTTEN: rlk_leases_cut(e, n, RLK_NEVER, out->reason, out->now_ns); break;
+  case RLK_OUTCOME_STEPPED: rlk_leases_cut(e, n, out->step_ns, REDLOCK_LOSS_CLOCK, out->now_ns); break;
   case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
   case RLK_OUTCOME_SPOKE:
     take_back_hope(n);
