@@ -110,22 +110,11 @@ const struct rlk_script
 
 /* ---- the requests ---- */
 
-static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
-                 const struct rlk_claim *claim)
-{
-  const struct rlk_key *key = claim->key;
-  if (rlk_out_script(out, l, script, key->count, arguments, key->all_size + claim->token_size + 128) != 0)
-    return -1;
-  rlk_out_bytes(out, key->bulk, key->all_size);
-  rlk_put_token(out, claim);
-  return 0;
-}
-
 /* how: "1" begins, "0" goes on, "2" sets the end. */
 static int claim_keys(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script,
                       const struct rlk_claim *claim, int64_t ttl_ms, const char *how)
 {
-  if (begin(out, l, script, 4, claim) != 0)
+  if (rlk_put_on_keys(out, l, script, 4, claim) != 0)
     return -1;
   rlk_out_number(out, ttl_ms);
   rlk_out_bulk(out, &claim->kind->form, 1);
@@ -153,7 +142,7 @@ static int put_cut(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *cl
 static const struct rlk_ask *put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t now)
 {
   (void)now;
-  if (begin(out, l, &rlk_script_drop, 2, claim) != 0)
+  if (rlk_put_on_keys(out, l, &rlk_script_drop, 2, claim) != 0)
     return NULL;
   rlk_out_bulk(out, &claim->kind->form, 1);
   return &rlk_row_drop;

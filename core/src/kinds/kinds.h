@@ -18,6 +18,9 @@ extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise, rlk_row_
     rlk_row_claim_cut, rlk_row_claim_renew, rlk_row_drop, rlk_row_permit;
 extern const struct rlk_script rlk_script_drop; /* what the token holds of n keys */
 
+/* Begins a script on the keys of the claim, whose token is its first argument. */
+int rlk_put_on_keys(struct rlk_out *out, struct rlk_line *line, const struct rlk_script *script, int arguments,
+                    const struct rlk_claim *claim);
 /* What happens to a key that holds the token as a string. */
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
 int rlk_put_expire(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);

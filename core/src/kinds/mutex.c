@@ -67,6 +67,17 @@ static int put_release_by_hash(struct rlk_out *out, struct rlk_line *l, const st
 
 /* ---- all requests ---- */
 
+int rlk_put_on_keys(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
+                    const struct rlk_claim *claim)
+{
+  const struct rlk_key *key = claim->key;
+  if (rlk_out_script(out, l, script, key->count, arguments, key->all_size + claim->token_size + 128) != 0)
+    return -1;
+  rlk_out_bytes(out, key->bulk, key->all_size);
+  rlk_put_token(out, claim);
+  return 0;
+}
+
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
 {
   return rlk_put_extensions(out, l, &claim, 1, ttl_ms);
@@ -74,27 +85,19 @@ int rlk_put_extend(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *cl
 
 int rlk_put_expire(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
 {
-  const struct rlk_key *key = claim->key;
-  if (rlk_out_script(out, l, &rlk_script_expire, 1, 2, key->bulk_size + claim->token_size + 64) != 0)
+  if (rlk_put_on_keys(out, l, &rlk_script_expire, 2, claim) != 0)
     return -1;
-  rlk_out_bytes(out, key->bulk, key->bulk_size);
-  rlk_put_token(out, claim);
   rlk_out_number(out, ttl_ms);
   return 0;
 }
 
 int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim)
 {
-  const struct rlk_key *key = claim->key;
   if (RLK_MUTANT(BLIND_DELETE))
-    return rlk_put_del(out, l, key, 0);
+    return rlk_put_del(out, l, claim->key, 0);
   if (rlk_out_knows(l, &rlk_script_release) && !claim->foreign)
     return put_release_by_hash(out, l, claim);
-  if (rlk_out_script(out, l, &rlk_script_release, 1, 1, key->bulk_size + claim->token_size + 64) != 0)
-    return -1;
-  rlk_out_bytes(out, key->bulk, key->bulk_size);
-  rlk_put_token(out, claim);
-  return 0;
+  return rlk_put_on_keys(out, l, &rlk_script_release, 1, claim);
 }
 
 const struct rlk_ask *rlk_put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t now)
