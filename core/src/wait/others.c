@@ -91,7 +91,7 @@ int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
 /* Whether waiters of this client may be told of the release. */
 static int may_have_room(const redlock_lock *lock, int64_t now)
 {
-  return lock->engine->waits->room_count && (lock->key->count > 1 || rlk_room_of(lock, now));
+  return lock->engine->waits->room_count && (lock->key->count > 1 || rlk_room_find(lock->engine, lock->key, now));
 }
 
 void rlk_others_hand_over(redlock_lock *lock, int64_t now)
@@ -134,7 +134,6 @@ static void wake(redlock_lock *lock, int64_t now)
 
 void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
 {
-  const struct rlk_key *key = claim->key;
   struct rlk_room *room = NULL;
   redlock_lock *first = NULL, *ours;
   if (others_wait)
@@ -142,7 +141,7 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
   else if (claim->queues_empty < 0)
     return;
   if (e->waits->room_count)
-    room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
+    room = rlk_room_find(e, claim->key, now);
   if (room && room->first && rlk_has_place(room->first)) /* without one it waits beside the queue */
     first = room->first;
   if (others_wait && first) /* it may be that one of whom the node has heard */

@@ -34,10 +34,8 @@ static void learn(redlock_lock *lock, int verdict, int64_t now)
 /* Waits for the locks before it; only its deadline ends that. */
 static enum rlk_turn stand_behind(redlock_lock *lock, int64_t now)
 {
-  lock->op.phase = RLK_SLEEPING;
-  lock->attempt.wake_ns = RLK_NEVER;
   learn(lock, rlk_room_leader(lock)->attempt.verdict, now);
-  return RLK_TURN_WAIT;
+  return rlk_sleep_until(lock, RLK_NEVER);
 }
 
 /* It began earlier than the one that has stood for the room until now. */
@@ -291,7 +289,8 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
   if ((!lock->engine->waits->room_count && !is_known) || !rlk_queue_is_used(lock))
     return RLK_TURN_NONE;
   rlk_round_clear(lock);
-  if (lock->key->count == 1 && (room = rlk_room_of(lock, now)) != NULL && rlk_room_alike(room->first, lock)) {
+  if (lock->key->count == 1 && (room = rlk_room_find(lock->engine, lock->key, now)) != NULL &&
+      rlk_room_alike(room->first, lock)) {
     rlk_room_enter(room, lock);
     return stand_behind(lock, now);
   }

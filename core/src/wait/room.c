@@ -10,9 +10,9 @@
 
 #define REFUSED_NS (10000 * RLK_NS_PER_MS) /* how long an unusable queue is left alone */
 
-static struct rlk_room **bucket_of(struct rlk_engine *e, const char *resource, size_t size)
+static struct rlk_room **bucket_of(struct rlk_engine *e, const struct rlk_key *key)
 {
-  uint64_t hash = rlk_hash(RLK_HASH_OF_NOTHING, resource, size);
+  uint64_t hash = rlk_hash(RLK_HASH_OF_NOTHING, rlk_key_resource(key), key->resource_size);
   return &e->waits->rooms[(hash ^ hash >> 32) % RLK_ROOM_BUCKETS];
 }
 
@@ -23,11 +23,17 @@ static void free_room(struct rlk_waits *waits, struct rlk_room *room)
   waits->room_count--;
 }
 
-struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_t size, int64_t now)
+static int has_resource(const struct rlk_room *room, const struct rlk_key *key)
 {
-  struct rlk_room **at = bucket_of(e, resource, size), *found = NULL, *room;
+  return room->key->resource_size == key->resource_size &&
+         memcmp(rlk_key_resource(room->key), rlk_key_resource(key), key->resource_size) == 0;
+}
+
+struct rlk_room *rlk_room_find(struct rlk_engine *e, const struct rlk_key *key, int64_t now)
+{
+  struct rlk_room **at = bucket_of(e, key), *found = NULL, *room;
   while ((room = *at) != NULL) {
-    if (room->key->resource_size == size && memcmp(rlk_key_resource(room->key), resource, size) == 0) {
+    if (has_resource(room, key)) {
       found = room;
     } else if (!room->first && now >= room->queue_again_ns) {
       *at = room->next;
@@ -39,17 +45,11 @@ struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_
   return found;
 }
 
-struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now)
-{
-  return rlk_room_find(lock->engine, rlk_key_resource(lock->key), lock->key->resource_size, now);
-}
-
 int rlk_room_home(const redlock_lock *lock, struct rlk_key *key, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
   int home = rlk_home_node(lock, key, RLK_LATE_NS, now);
-  const struct rlk_room *room =
-      e->waits->room_count ? rlk_room_find(e, rlk_key_resource(key), key->resource_size, now) : NULL;
+  const struct rlk_room *room = e->waits->room_count ? rlk_room_find(e, key, now) : NULL;
   return home < 0 || now < e->peers[home].queue_again_ns || (room && now < room->queue_again_ns) ? -1 : home;
 }
 
@@ -81,8 +81,7 @@ void rlk_room_refused(const redlock_lock *lock, struct rlk_node *n, enum rlk_fau
 
 struct rlk_room *rlk_room_make(struct rlk_engine *e, struct rlk_key *key, int64_t now)
 {
-  struct rlk_room **bucket = bucket_of(e, rlk_key_resource(key), key->resource_size);
-  struct rlk_room *room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
+  struct rlk_room **bucket = bucket_of(e, key), *room = rlk_room_find(e, key, now);
   if (room)
     return room;
   room = calloc(1, sizeof *room);

@@ -14,9 +14,8 @@ struct rlk_room {
   int64_t queue_again_ns; /* the queue of this resource is not used before: it was refused */
 };
 
-/* Both also free rooms that are no longer needed. */
-struct rlk_room *rlk_room_find(struct rlk_engine *engine, const char *resource, size_t size, int64_t now_ns);
-struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now_ns);
+/* That of the key's resource; it also frees rooms that are no longer needed. */
+struct rlk_room *rlk_room_find(struct rlk_engine *engine, const struct rlk_key *key, int64_t now_ns);
 /* The home node of one of the lock's resources, if its queue can be used; else -1. */
 int rlk_room_home(const redlock_lock *lock, struct rlk_key *key, int64_t now_ns);
 /* The node denies the keys of queues: for a while it is not asked for them. */
