@@ -76,8 +76,8 @@ class LockOptions(TypedDict, total=False):
     """How long to wait for a lock that others hold; 0 makes one attempt, None waits forever. Default: None. Allowed:
     0 s to 31536000 s, or None: without limit."""
     outage_wait: Optional[Seconds]
-    """How long acquire and extend wait while too few nodes answer. Default: 5 s. Allowed: 0 s to 31536000 s, or
-    None: without limit."""
+    """How long acquire and extend wait while too few nodes answer; 0 makes one attempt. Default: 5 s. Allowed: 0 s
+    to 31536000 s, or None: without limit."""
     retry_count: Optional[int]
     """Attempts after the first, within the wait. Default: None. Allowed: 0 to 1000000000, or None: without limit."""
     retry_delay: Seconds

@@ -160,11 +160,13 @@ static int beyond_limits(redlock_lock *lock, const struct rlk_call *call, int64_
   return 1;
 }
 
-/* Until the lease leaves nothing to work with, and as long as an outage is put up with. */
+/* Until the lease leaves nothing to work with, and as long as an outage is put up with: 0 leaves the time of an answer.
+ */
 static int64_t deadline_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  int64_t deadline = outage_wait_ms < 0 ? RLK_NEVER : now + outage_wait_ms * MS;
+  int64_t wait_ns = outage_wait_ms ? outage_wait_ms * MS : lock->op.asked.node_timeout_ns;
+  int64_t deadline = wait_ns < 0 ? RLK_NEVER : now + wait_ns;
   int64_t lease_end = lock->hold.valid_until_ns - lock->op.asked.min_validity_ns;
   if (lock->state != REDLOCK_STATE_HELD)
     return deadline;

@@ -33,7 +33,7 @@ enum { RLK_LAYOUT_STRING, RLK_LAYOUT_HASH };
   X(WAIT_MS, "wait_ms", INT, "ms", "15000", -1, RLK_YEAR_MS, "", BOTH, "grant",                                        \
     "how long to wait for a lock that others hold; 0 makes one attempt, -1 waits forever")                             \
   X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RLK_YEAR_MS, "", BOTH, "lease",                           \
-    "how long acquire and extend wait while too few nodes answer; -1 without limit")                                   \
+    "how long acquire and extend wait while too few nodes answer; 0 makes one attempt; -1 without limit")              \
   X(RETRY_COUNT, "retry_count", COUNT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH, "grant",                                 \
     "attempts after the first, within the wait; -1 without limit")                                                     \
   X(RETRY_DELAY_MS, "retry_delay_ms", INT, "ms", "200", 1, 3600000, "", BOTH, "wait",                                  \

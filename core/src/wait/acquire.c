@@ -241,8 +241,8 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
     lock->attempt.max = 1 + RLK_INT(&lock->options, RETRY_COUNT);
   if (wait_ms > 0)
     lock->op.deadline_ns = now + wait_ms * MS;
-  if (lock->attempt.max > 1)
-    rlk_note_outage(lock, 1, now); /* until a majority has answered */
+  if (lock->attempt.max > 1 && RLK_INT(&lock->options, OUTAGE_WAIT_MS) != 0)
+    rlk_note_outage(lock, 1, now); /* until a majority has answered; without a wait that ends with the attempt */
   lock->attempt.verdict = REDLOCK_TIMED_OUT;
   rlk_number_set(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
   rlk_lock_give_up(lock, now); /* that was lost: an attempt may be far off */

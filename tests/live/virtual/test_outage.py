@@ -146,8 +146,22 @@ def test_a_busy_lock_is_no_outage(nodes, make_client):
 
 def test_one_attempt_is_not_bounded_by_it(nodes, make_client):
     lock = make_client(nodes.urls, outage_wait_ms=0).lock()
-    assert in_stall(nodes, 500, lock.acquire, 0) == OK, lock.message
-    assert lock.release() == OK
+    for wait_ms in 0, 60000, -1:
+        assert in_stall(nodes, 500, lock.acquire, wait_ms) == OK, lock.message
+        assert in_stall(nodes, 500, lock.extend) == OK, lock.message
+        assert lock.release() == OK
+
+
+def test_without_an_outage_wait_one_attempt_is_made(nodes, make_client):
+    client = make_client(nodes.urls, outage_wait_ms=0, node_timeout_ms=200)
+    lock, other = client.lock(), client.lock("s")
+    assert lock.acquire(5000) == OK
+    for node in nodes:
+        node.kill()
+    for call in lambda: lock.extend(8000), lambda: other.acquire(60000), lambda: other.acquire(-1):
+        begun = now_ms()
+        assert call() == NO_QUORUM and now_ms() - begun < 5000
+    assert other.attempts == 1 and lock.state == HELD
 
 
 def test_the_time_out_counts_from_the_write(nodes, make_client):
