@@ -85,24 +85,23 @@ static int drops_those_ahead(redlock_lock *lock, int64_t now)
 }
 
 /* The round on all nodes. */
-static int advance_all(redlock_lock *lock, struct rlk_tally *tally, int64_t now)
+static int advance_all(redlock_lock *lock, struct rlk_tally *tally, int64_t *until_ns, int64_t now)
 {
-  int64_t until_ns;
   int status;
   *tally = lock->kind->count ? lock->kind->count(lock, now) : rlk_count(lock->votes, lock->engine->net.node_count);
-  until_ns = tally->granted >= tally->quorum ? rlk_lock_counts_until(lock) : 0;
-  status = rlk_judge_acquire(tally, until_ns - now >= lock->op.asked.min_validity_ns);
+  *until_ns = tally->granted >= tally->quorum ? rlk_lock_counts_until(lock) : 0;
+  status = rlk_judge_acquire(tally, *until_ns - now >= lock->op.asked.min_validity_ns);
   if (now >= lock->claim->settle_by_ns)
     status = REDLOCK_NO_QUORUM;
   if (status == REDLOCK_OK)
-    return drops_those_ahead(lock, now) ? advance_all(lock, tally, now) : REDLOCK_OK;
+    return drops_those_ahead(lock, now) ? advance_all(lock, tally, until_ns, now) : REDLOCK_OK;
   if (status != REDLOCK_PENDING && !(status == REDLOCK_BUSY && may_show(lock, tally)))
     return failed(lock, status);
   rlk_round_hurry(lock, tally, now);
   return REDLOCK_PENDING;
 }
 
-int rlk_attempt_advance(redlock_lock *lock, struct rlk_tally *tally, int64_t now)
+int rlk_attempt_advance(redlock_lock *lock, struct rlk_tally *tally, int64_t *until_ns, int64_t now)
 {
   if (lock->op.phase == RLK_ASKING_HOME) {
     int vote = lock->votes[lock->attempt.home];
@@ -112,7 +111,7 @@ int rlk_attempt_advance(redlock_lock *lock, struct rlk_tally *tally, int64_t now
       return failed(lock, lock->attempt.verdict);
     rlk_round_ask_all(lock, lock->attempt.home, now);
   }
-  return advance_all(lock, tally, now);
+  return advance_all(lock, tally, until_ns, now);
 }
 
 void rlk_attempt_close(redlock_lock *lock, int64_t now)

@@ -199,7 +199,7 @@ static int advance(redlock_lock *lock, int64_t now)
   struct rlk_tally tally;
   int64_t until_ns;
   do { /* the nodes that could not be asked for more may decide */
-    int status = rlk_attempt_advance(lock, &tally, now);
+    int status = rlk_attempt_advance(lock, &tally, &until_ns, now);
     if (status != REDLOCK_OK)
       return status == REDLOCK_PENDING ? status : attempt_failed(lock, now);
     if (rlk_others_are_awaited(lock, now)) {
@@ -211,7 +211,6 @@ static int advance(redlock_lock *lock, int64_t now)
       rlk_others_pass_on(lock, now);
       return attempt_failed(lock, now);
     }
-    until_ns = rlk_lock_counts_until(lock);
   } while (lock->kind->settle && !lock->kind->settle(lock, tally.granted, until_ns, now));
   return won(lock, until_ns, now);
 }
