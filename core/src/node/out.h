@@ -61,7 +61,7 @@ void rlk_out_array(struct rlk_out *out, int count); /* the head of a command of 
 void rlk_out_number(struct rlk_out *out, int64_t number);
 
 /* The command is complete: it is noted as that request. */
-static inline void rlk_out_end(struct rlk_out *out, struct rlk_request request)
+RLK_HOT static inline void rlk_out_end(struct rlk_out *out, struct rlk_request request)
 {
   struct rlk_line *line = out->line;
   rlk_buffer_close(&line->out);
