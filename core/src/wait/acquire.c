@@ -144,6 +144,7 @@ static int single_failed(redlock_lock *lock, int64_t now)
   top_ns = 3 * rtt_ns;
   for (int64_t i = 1; i < lock->attempt.count && top_ns < long_ns; i++)
     top_ns *= 2;
+  top_ns = rlk_smaller(top_ns, long_ns);
   rlk_sleep_until(lock, now + (int64_t)(rlk_random(&lock->engine->net) % (uint64_t)top_ns));
   return REDLOCK_PENDING;
 }

@@ -158,3 +158,14 @@ def test_keys_of_the_past_on_one_node_hide_no_permit(nodes, make_client):
             assert lock.release() == OK
         node.delete_keys()
         nodes.no_keys()
+
+
+def test_tokens_without_a_majority_end_a_single_attempt_soon(nodes, make_client):
+    """Its tries go on for 0.2 s, and the last pause is no longer than that."""
+    client = make_client(nodes.urls)
+    for number, node in enumerate(nodes):
+        occupy([node], token="%040d" % number, ttl_ms=600000)
+    for _ in range(20):
+        lock, began_ms = plain(client), now_ms()
+        assert lock.acquire(0) == BUSY
+        in_time(now_ms() - began_ms < 450)
