@@ -172,7 +172,7 @@ def test_another_thread_s_lost_hold_is_not_named_as_the_holder(client, other):
         try:
             with other.lock("r"):
                 assert hold.lost and lock.acquire() is False
-                assert re.match("held by (others|.* \\(pid ).*: 0 of 5 nodes granted", str(lock.refused))
+                assert re.match("held by (others|.* \\(pid ).*: [0-2] of 5 nodes granted", str(lock.refused))
                 with pytest.raises(libredlock.NotHeld, match="the lock on 'r' is not held$"):
                     lock.release()
         finally:
