@@ -94,7 +94,8 @@ def test_a_client_may_be_closed_whenever_another_loop_acquires(nodes, two_loops,
 
     with ThreadPoolExecutor(1) as pool:
         for came_to, closing in at_each_step(aio.Client._begin, Client, acquire, close):
-            assert isinstance(came_to, (libredlock.Cancelled, libredlock.Closed)), came_to
+            ended = isinstance(came_to, (libredlock.Cancelled, libredlock.Closed))
+            assert ended or came_to.loss == "closed", came_to  # a grant that came before the close is lost with it
             assert (closing if is_quick else closing.result(60)) is None
 
 
