@@ -7,11 +7,12 @@ from testing import eventually
 
 
 @pytest.fixture
-def late_and_next(make):
+def late_and_next(make, nodes):
     """One whose lease has ended, and who has got the lock since, by the same object."""
     late, after = make(**lapsing(4000)).lock(fence=True).callers(2)
     assert late.acquire(wait_ms=20000) == "OK"
     eventually(lambda: late.state == "LOST", 30, "its lease ends")
+    eventually(lambda: not any(node.get("r") for node in nodes), 30, "its keys go")
     assert after.acquire(wait_ms=30000) == "OK"
     assert after.extend(25000) == "OK"
     return late, after
