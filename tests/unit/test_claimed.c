@@ -101,20 +101,24 @@ static void a_hash_says_so(void **state)
 /* The server names the one that is not free by its place among them. */
 static void the_parts_of_a_key_are_those_that_were_added(void **state)
 {
+  const char *at;
   (void)state;
   for (int i = lock->key->count; i < RLK_RESOURCES_MAX; i++) {
     char name[8];
     int size = snprintf(name, sizeof name, "%d", i);
     assert_int_equal(redlock_lock_add(lock, name, (size_t)size), REDLOCK_OK);
   }
+  at = lock->key->bulk + rlk_key_part(lock->key, 0)->bulk_size;
   for (int i = 2; i < RLK_RESOURCES_MAX; i++) {
-    struct rlk_part part = rlk_key_part(lock->key, i);
+    const struct rlk_key *part = rlk_key_part(lock->key, i);
     char name[8];
-    assert_int_equal(part.resource_size, snprintf(name, sizeof name, "%d", i));
-    assert_memory_equal(part.resource, name, part.resource_size);
-    assert_ptr_equal(part.bulk + part.bulk_size, i + 1 < RLK_RESOURCES_MAX ? rlk_key_part(lock->key, i + 1).bulk
-                                                                           : lock->key->bulk + lock->key->all_size);
+    assert_int_equal(part->resource_size, snprintf(name, sizeof name, "%d", i));
+    assert_memory_equal(rlk_key_resource(part), name, part->resource_size);
+    at += rlk_key_part(lock->key, i - 1)->bulk_size;
+    assert_memory_equal(at, part->bulk, part->bulk_size);
   }
+  assert_ptr_equal(at + rlk_key_part(lock->key, RLK_RESOURCES_MAX - 1)->bulk_size,
+                   lock->key->bulk + lock->key->all_size);
   assert_int_equal(redlock_lock_add(lock, "x", 1), REDLOCK_INVALID);
 }
 

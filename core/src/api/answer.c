@@ -31,11 +31,11 @@ static void say_failure(struct rlk_said *said, const struct rlk_node *n, const c
 }
 
 /* Of several resources, the one that is not free there. */
-static void say_which(struct rlk_said *said, struct rlk_part part)
+static void say_which(struct rlk_said *said, const struct rlk_key *part)
 {
   struct rlk_text out = rlk_text_in(said->words, sizeof said->words);
   rlk_text_add(&out, "\"");
-  rlk_text_escaped(&out, part.resource, part.resource_size < 64 ? part.resource_size : 64);
+  rlk_text_escaped(&out, rlk_key_resource(part), part->resource_size < 64 ? part->resource_size : 64);
   rlk_text_add(&out, "\" is busy");
 }
 

@@ -151,7 +151,7 @@ int redlock_lock_who(redlock_lock *lock, int64_t limit_ms)
   one = rlk_lock_refused_key(lock);
   options = lock->options;
   rlk_leave(c, REDLOCK_OK);
-  look = one ? redlock_lock_new(c, rlk_key_resource(one), one->resource_size) : NULL;
+  look = redlock_lock_new(c, rlk_key_resource(one), one->resource_size);
   if (look) { /* of permits it asks for these */
     look->options = options;
     look->kind = rlk_kind_of(look);

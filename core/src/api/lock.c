@@ -148,14 +148,16 @@ static int may_add(redlock_lock *lock, const void *resource, size_t size, struct
 static int add_resource(redlock_lock *lock, const void *resource, size_t size, struct rlk_text *why)
 {
   const char *prefix = RLK_STRING(&lock->engine->net, KEY_PREFIX);
-  struct rlk_key *with;
+  struct rlk_key *one, *with;
   if (!may_add(lock, resource, size, why))
     return REDLOCK_INVALID;
   if (is_reserved(prefix, resource, size)) {
     rlk_lock_name_is_reserved(resource, size, why);
     return REDLOCK_INVALID;
   }
-  with = rlk_key_new(lock->key, prefix, resource, size);
+  one = rlk_key_new(prefix, resource, size);
+  with = one ? rlk_key_join(lock->key, one) : NULL;
+  rlk_key_drop(one);
   if (!with)
     return REDLOCK_NO_MEMORY;
   rlk_key_drop(lock->key);

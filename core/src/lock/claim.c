@@ -14,33 +14,55 @@
 
 /* ---- key ---- */
 
-struct rlk_key *rlk_key_new(const struct rlk_key *other, const char *prefix, const void *resource, size_t size)
+struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size)
 {
   struct rlk_key *key = malloc(sizeof *key);
   struct rlk_buffer all = {0};
-  if (!key || rlk_buffer_reserve(&all, (other ? other->all_size : 0) + strlen(prefix) + size + 32) != 0) {
+  if (!key || rlk_buffer_reserve(&all, strlen(prefix) + size + 32) != 0) {
     free(key);
     return NULL;
   }
-  if (other)
-    rlk_buffer_append(&all, other->bulk, other->all_size);
   rlk_bulk_name(&all, prefix, "", resource, size);
   *key = (struct rlk_key){.users = 1,
                           .home = -1,
                           .queue_home = -1,
-                          .count = other ? other->count + 1 : 1,
+                          .count = 1,
                           .bulk = all.data,
-                          .bulk_size = other ? other->bulk_size : all.end,
-                          .resource_size = other ? other->resource_size : size,
+                          .bulk_size = all.end,
+                          .resource_size = size,
                           .all_size = all.end};
   return key;
+}
+
+struct rlk_key *rlk_key_join(struct rlk_key *key, struct rlk_key *last)
+{
+  size_t count = (size_t)key->count + 1;
+  struct rlk_key *all = malloc(sizeof *all + count * sizeof all->part[0]);
+  struct rlk_buffer bulk = {0};
+  if (!all || rlk_buffer_reserve(&bulk, key->all_size + last->all_size) != 0) {
+    free(all);
+    return NULL;
+  }
+  rlk_buffer_append(&bulk, key->bulk, key->all_size);
+  rlk_buffer_append(&bulk, last->bulk, last->all_size);
+  *all = (struct rlk_key){.users = 1,
+                          .count = (int)count,
+                          .bulk = bulk.data,
+                          .bulk_size = key->bulk_size,
+                          .resource_size = key->resource_size,
+                          .all_size = bulk.end};
+  for (int i = 0; i < all->count; i++) {
+    all->part[i] = i < key->count ? rlk_key_part(key, i) : last;
+    all->part[i]->users++;
+  }
+  return all;
 }
 
 struct rlk_key *rlk_key_for(struct rlk_engine *e, const char *prefix, const void *resource, size_t size)
 {
   struct rlk_key *key = e->last_key;
   if (!key || key->resource_size != size || memcmp(rlk_key_resource(key), resource, size) != 0) {
-    key = rlk_key_new(NULL, prefix, resource, size);
+    key = rlk_key_new(prefix, resource, size);
     if (!key)
       return NULL;
     rlk_key_drop(e->last_key);
@@ -50,43 +72,11 @@ struct rlk_key *rlk_key_for(struct rlk_engine *e, const char *prefix, const void
   return key;
 }
 
-/* Behind "$n" and CRLF stand the prefix, which all have in common, and the resource. */
-struct rlk_part rlk_key_part(const struct rlk_key *key, int index)
-{
-  size_t prefix_size = (size_t)strtoull(key->bulk + 1, NULL, 10) - key->resource_size;
-  const char *at = key->bulk;
-  for (;; index--) {
-    char *end;
-    size_t size = (size_t)strtoull(at + 1, &end, 10);
-    const char *text = end + 2, *next = text + size + 2;
-    if (index == 0)
-      return (struct rlk_part){at, text + prefix_size, (size_t)(next - at), size - prefix_size};
-    at = next;
-  }
-}
-
-struct rlk_key *rlk_key_alone(struct rlk_key *key, int index)
-{
-  char prefix[RLK_PREFIX_SIZE_MAX + 1] = "";
-  struct rlk_part part;
-  if (index == 0)
-    return key;
-  if (!key->alone && !(key->alone = calloc((size_t)key->count, sizeof(struct rlk_key *))))
-    return NULL;
-  if (!key->alone[index]) {
-    part = rlk_key_part(key, index);
-    size_t size = (size_t)strtoull(part.bulk + 1, NULL, 10) - part.resource_size;
-    memcpy(prefix, part.resource - size, size);
-    key->alone[index] = rlk_key_new(NULL, prefix, part.resource, part.resource_size);
-  }
-  return key->alone[index];
-}
-
-int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size)
+int rlk_key_has(struct rlk_key *key, const void *resource, size_t size)
 {
   for (int i = 0; i < key->count; i++) {
-    struct rlk_part part = rlk_key_part(key, i);
-    if (part.resource_size == size && memcmp(part.resource, resource, size) == 0)
+    const struct rlk_key *part = rlk_key_part(key, i);
+    if (part->resource_size == size && memcmp(rlk_key_resource(part), resource, size) == 0)
       return 1;
   }
   return 0;
@@ -101,9 +91,8 @@ void rlk_key_drop(struct rlk_key *key)
 {
   if (!key || --key->users > 0)
     return;
-  for (int i = 0; key->alone && i < key->count; i++)
-    rlk_key_drop(key->alone[i]);
-  free(key->alone);
+  for (int i = 0; key->count > 1 && i < key->count; i++)
+    rlk_key_drop(key->part[i]);
   free(key->bulk);
   free(key->queue.text);
   free(key);
@@ -153,7 +142,7 @@ int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot)
   slot_name(name, slot);
   rlk_text_add(&text, prefix);
   rlk_text_add(&text, name);
-  key = slot > 0 ? rlk_key_new(NULL, before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
+  key = slot > 0 ? rlk_key_new(before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
   if (!key)
     return -1;
   if (key != claim->key)

@@ -45,7 +45,7 @@ struct rlk_key {
   size_t resource_size;   /* the resource stands at its end, before CRLF */
   size_t all_size;        /* of those of all */
   uint64_t hash;          /* of those, or of the one resource; 0: not known yet */
-  struct rlk_key **alone; /* each but the first as a key by itself, where it was asked for; else NULL */
+  struct rlk_key *part[]; /* of several: each by itself */
 };
 
 enum {
@@ -166,21 +166,19 @@ void rlk_claim_mark(struct rlk_claim *claim);
 int rlk_token_permits(const char *bytes, size_t size);
 /* The claim is on that slot, from 0: 0, or -1 when memory is out. */
 int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot);
-/* Of that resource, which stands behind those of the other one, if that is not NULL. NULL when memory is out. */
-struct rlk_key *rlk_key_new(const struct rlk_key *other, const char *prefix, const void *resource, size_t size);
+/* NULL when memory is out. */
+struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size);
+/* Of the resources of both. NULL when memory is out. */
+struct rlk_key *rlk_key_join(struct rlk_key *key, struct rlk_key *last);
 /* That of a lock: the one of the last lock if that had the same resource. NULL when memory is out. */
 struct rlk_key *rlk_key_for(struct rlk_engine *engine, const char *prefix, const void *resource, size_t size);
-int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size);
+int rlk_key_has(struct rlk_key *key, const void *resource, size_t size);
 int rlk_key_is_same(const struct rlk_key *one, const struct rlk_key *other);
-/* One of its resources, in place: its bulk string, and the resource itself. */
-struct rlk_part {
-  const char *bulk, *resource;
-  size_t bulk_size, resource_size;
-};
-struct rlk_part rlk_key_part(const struct rlk_key *key, int index);
-/* That resource as a key that has its queue and its home, which lives as long as the key; for the first that is the key
- * itself. NULL when memory is out. */
-struct rlk_key *rlk_key_alone(struct rlk_key *key, int index);
+/* One of its resources, which has its queue and its home. */
+static inline struct rlk_key *rlk_key_part(struct rlk_key *key, int index)
+{
+  return key->count > 1 ? key->part[index] : key;
+}
 void rlk_key_drop(struct rlk_key *key);
 const char *rlk_key_resource(const struct rlk_key *key);
 struct rlk_claim *rlk_claim_new(redlock_lock *lock);

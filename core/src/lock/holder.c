@@ -106,19 +106,19 @@ static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_
 }
 
 /* Of several resources the one that is held there. */
-static struct rlk_part part_of(const redlock_lock *lock, const struct rlk_node *n)
+static const struct rlk_key *part_of(const redlock_lock *lock, const struct rlk_node *n)
 {
   return rlk_key_part(claim_of(lock)->key, lock->node_answers[n->index].part);
 }
 
 int rlk_holder_ask_value(struct rlk_node *n, const redlock_lock *lock, struct rlk_request request)
 {
-  struct rlk_part part = part_of(lock, n);
+  const struct rlk_key *part = part_of(lock, n);
   struct rlk_out out;
-  if (rlk_out_begin(&out, n->line, part.bulk_size + 64) != 0)
+  if (rlk_out_begin(&out, n->line, part->bulk_size + 64) != 0)
     return -1;
   RLK_OUT_TEXT(&out, "*4\r\n$8\r\nGETRANGE\r\n");
-  rlk_out_bytes(&out, part.bulk, part.bulk_size);
+  rlk_out_bytes(&out, part->bulk, part->bulk_size);
   RLK_OUT_TEXT(&out, "$1\r\n0\r\n$2\r\n63\r\n");
   rlk_ask_end(&out, request);
   return 0;
@@ -126,12 +126,12 @@ int rlk_holder_ask_value(struct rlk_node *n, const redlock_lock *lock, struct rl
 
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  struct rlk_part part = part_of(lock, n);
+  const struct rlk_key *part = part_of(lock, n);
   struct rlk_out out;
   if (!holder_of(lock) || n->state != RLK_NODE_READY ||
-      rlk_out_script(&out, n->line, &script_look, 1, 0, part.bulk_size + 64) != 0)
+      rlk_out_script(&out, n->line, &script_look, 1, 0, part->bulk_size + 64) != 0)
     return;
-  rlk_out_bytes(&out, part.bulk, part.bulk_size);
+  rlk_out_bytes(&out, part->bulk, part->bulk_size);
   rlk_ask_end(&out, request_of(lock, &rlk_row_type, now));
   lock->op.looking |= UINT64_C(1) << n->index;
 }

@@ -227,14 +227,14 @@ struct rlk_key *rlk_lock_refused_key(const redlock_lock *lock)
 {
   for (int i = 0; lock->key->count > 1 && i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_BUSY)
-      return rlk_key_alone(lock->key, lock->node_answers[i].part);
+      return rlk_key_part(lock->key, lock->node_answers[i].part);
   return lock->key;
 }
 
 static int ask_for_refused_key(redlock_lock *lock)
 {
   struct rlk_key *key = rlk_lock_refused_key(lock);
-  if (key && key != lock->key) {
+  if (key != lock->key) {
     key->users++;
     rlk_key_drop(lock->op.probe->key);
     lock->op.probe->key = key;

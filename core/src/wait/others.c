@@ -28,9 +28,8 @@ static int is_connecting(const struct rlk_engine *e)
 static int homes(const redlock_lock *lock, int64_t now)
 {
   for (int i = 0; i < lock->key->count; i++) {
-    struct rlk_key *key = rlk_key_alone(lock->key, i);
-    if (key)
-      key->queue_home = rlk_room_home(lock, key, now);
+    struct rlk_key *key = rlk_key_part(lock->key, i);
+    key->queue_home = rlk_room_home(lock, key, now);
   }
   return RLK_QUEUE_EACH;
 }

@@ -69,7 +69,7 @@ static void put_channels(struct rlk_out *out, const struct rlk_queue_keys *keys)
 static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
                  struct rlk_key *key, int slots)
 {
-  const struct rlk_queue_keys *keys = key ? keys_of(l->node->net, key) : NULL;
+  const struct rlk_queue_keys *keys = keys_of(l->node->net, key);
   int more = slots > 1 ? slots - 1 : 0;
   size_t room = RLK_TOKEN_SIZE_MAX + 320 + (more ? rlk_slots_room(l->node->net, key, more) : 0);
   if (!keys || rlk_out_script(out, l, script, 3 + more, arguments, keys->size + room) != 0)
@@ -92,8 +92,7 @@ static void put_woken(struct rlk_out *out)
 /* Of one of several resources, as far as that is known. */
 static int is_home(const struct rlk_node *n, struct rlk_key *key, int part, int home)
 {
-  const struct rlk_key *alone = rlk_key_alone(key, part);
-  return alone && (home == RLK_QUEUE_ANYWHERE || alone->queue_home == n->index);
+  return home == RLK_QUEUE_ANYWHERE || rlk_key_part(key, part)->queue_home == n->index;
 }
 
 /* When a waiter will ask again: later the more waiters stand before it. */
@@ -124,7 +123,7 @@ static int64_t open_ns(const redlock_lock *lock, int64_t now)
 
 static int ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *row, int part, int64_t now)
 {
-  struct rlk_key *key = rlk_key_alone(lock->key, part);
+  struct rlk_key *key = rlk_key_part(lock->key, part);
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->wait->arrived_ns) / 1000;
   int is_of_several = lock->wait->place.is_of_several;
   struct rlk_request request = rlk_request_of(lock, lock->claim, row, now);
@@ -147,8 +146,8 @@ static int ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_as
 
 static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int is_last, int64_t now)
 {
-  struct rlk_key *key = rlk_key_alone(lock->key, part);
-  const struct rlk_queue_keys *keys = key ? keys_of(n->net, key) : NULL;
+  struct rlk_key *key = rlk_key_part(lock->key, part);
+  const struct rlk_queue_keys *keys = keys_of(n->net, key);
   struct rlk_request request = rlk_request_of(lock, lock->claim, &rlk_row_queued, now);
   struct rlk_out out;
   if (!keys || rlk_out_begin(&out, n->line, keys->size + 64) != 0)
@@ -190,7 +189,7 @@ static int put_leave(struct rlk_out *out, struct rlk_node *n, const struct rlk_p
 int rlk_ask_leave(struct rlk_node *n, const redlock_lock *lock, int part)
 {
   struct rlk_out out;
-  if (put_leave(&out, n, &lock->wait->place, rlk_key_alone(lock->key, part), rlk_lock_slots(lock), 0) != 0)
+  if (put_leave(&out, n, &lock->wait->place, rlk_key_part(lock->key, part), rlk_lock_slots(lock), 0) != 0)
     return -1;
   rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
   return 0;
@@ -199,7 +198,7 @@ int rlk_ask_leave(struct rlk_node *n, const redlock_lock *lock, int part)
 static int ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int part, int64_t now)
 {
   struct rlk_out out;
-  if (put_leave(&out, n, &claim->place, rlk_key_alone(claim->key, part), claim->slots.count, 1) != 0)
+  if (put_leave(&out, n, &claim->place, rlk_key_part(claim->key, part), claim->slots.count, 1) != 0)
     return -1;
   rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now, .of.part.number = part});
   return 0;

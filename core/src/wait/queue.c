@@ -125,10 +125,8 @@ void rlk_wait_free(struct rlk_wait *wait)
 static int home_of(const redlock_lock *lock, int64_t now)
 {
   int home = -1;
-  for (int i = 0; home < 0 && i < lock->key->count && rlk_home_has_majority(lock, now); i++) {
-    struct rlk_key *key = rlk_key_alone(lock->key, i);
-    home = key ? rlk_room_home(lock, key, now) : -1;
-  }
+  for (int i = 0; home < 0 && i < lock->key->count && rlk_home_has_majority(lock, now); i++)
+    home = rlk_room_home(lock, rlk_key_part(lock->key, i), now);
   return home;
 }
 

@@ -101,8 +101,7 @@ static void leave(redlock_lock *lock, int part)
 static void ask(redlock_lock *lock, int part, int64_t now)
 {
   struct rlk_part_wait *at = &lock->wait->parts[part];
-  struct rlk_key *key = rlk_key_alone(lock->key, part);
-  int home = key ? rlk_room_home(lock, key, now) : -1;
+  int home = rlk_room_home(lock, rlk_key_part(lock->key, part), now);
   if (at->home >= 0 && at->home != home)
     leave(lock, part);
   at->home = home;
@@ -163,7 +162,7 @@ static int begin(redlock_lock *lock, int64_t now)
   rlk_place_take(lock);
   for (int i = 0; i < lock->key->count; i++)
     lock->wait->parts[i] = (struct rlk_part_wait){.home = -1, .rank = {.before = 2, .changed_ns = now}};
-  lock->wait->arrival_us = arrival_us(lock, rlk_room_home(lock, lock->key, now), now);
+  lock->wait->arrival_us = arrival_us(lock, rlk_room_home(lock, rlk_key_part(lock->key, 0), now), now);
   lock->wait->keeps = 0;
   lock->wait->keeps_until_ns = 0;
   return 0;
