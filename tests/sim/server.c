@@ -199,10 +199,14 @@ static void command_del(struct request *request)
 
 static void command_exists(struct request *request)
 {
-  const struct argument *name = &request->arguments[1];
-  if (keys_beside(request->world, 'q', name->bytes, name->size) < 0)
-    world_violation(request->world, "argument 1 of a request names no queue");
-  server_reply_integer(request, live_object(request, 1) != NULL);
+  int count = 0;
+  for (int i = 1; i < request->count; i++) {
+    const struct argument *name = &request->arguments[i];
+    if (keys_beside(request->world, 'q', name->bytes, name->size) < 0)
+      world_violation(request->world, "an argument of EXISTS names no queue");
+    count += live_object(request, i) != NULL;
+  }
+  server_reply_integer(request, count);
 }
 
 static void command_subscribe(struct request *request)

@@ -104,7 +104,7 @@ struct rlk_claim {
   int is_detached;  /* handed over: nothing is ever sent for it */
   int is_adopted;   /* others may have set it where it was not counted */
   int hands_over;   /* its deletes wake who waits; the node whose answer says whether anybody does. -1: they do not */
-  int queues_empty; /* of several resources: how many homes have said so behind its deletes */
+  int queues_empty; /* so many homes have said so behind its deletes; -1: others wait */
   struct rlk_place place; /* ... and take this place out */
   int64_t number;         /* the number of the lock, once a majority has granted; 0: none */
   int64_t settle_by_ns;   /* by then its kind must have what it needs beside a majority, or the attempt has failed */

@@ -29,10 +29,8 @@ struct rlk_request {
     const struct rlk_ask *vote; /* marker: the row of the request that it stands behind */
     int64_t number;             /* the number to which it is raised */
     int64_t client;             /* the number of the client whose entry is asked for */
-    struct {
-      int number, is_last;
-    } part;                  /* question about a queue: of that one of several resources, the last to the node */
-    struct rlk_batch *batch; /* renewal: only carried here */
+    int part;                   /* question about a queue: of that one of several resources */
+    struct rlk_batch *batch;    /* renewal: only carried here */
   } of;
 };
 

@@ -26,8 +26,9 @@ static void take_turn(redlock_lock *lock, enum rlk_turn turn, int64_t now)
 RLK_HOT static inline void hear_of_the_queue(struct rlk_node *n, const struct rlk_outcome *out)
 {
   struct rlk_claim *claim = out->request.claim;
-  if (claim->hands_over == n->index || (out->reply->integer & 2))
-    rlk_others_handed_over(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
+  int is_home = claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_EACH;
+  if (is_home || (out->reply->integer & 2))
+    rlk_others_handed_over(rlk_engine_of(n->net), claim, is_home, out->reply->integer & 2, out->now_ns);
 }
 
 /* If the ACL denies the keys of the queue, the server has not even looked at the lock's own key: that is deleted alone.
@@ -48,12 +49,7 @@ static void hand_over_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 static void part_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rlk_claim *claim = out->request.claim;
-  if (out->fault != RLK_FAULT_NONE || out->reply->type != RLK_REPLY_INTEGER)
-    return;
-  if (claim->key->count > 1)
-    rlk_others_handed_over_part(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
-  else
+  if (out->fault == RLK_FAULT_NONE && out->reply->type == RLK_REPLY_INTEGER)
     hear_of_the_queue(n, out);
 }
 
@@ -72,7 +68,7 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_note_error(n, out);
   if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock)
     return;
-  if (rlk_others_told(lock, n->index, out->reply->integer > 0, out->request.of.part.is_last))
+  if (rlk_others_told(lock, n->index, out->reply->integer > 0))
     rlk_operation_advance(lock, out->now_ns);
 }
 
@@ -86,8 +82,8 @@ static int is_wanted(const redlock_lock *lock, int node, int part)
 static int place_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && is_wanted(lock, n->index, r->of.part.number)) /* without memory the waiter's timer asks */
-    rlk_place_ask_at(lock, n->index, r->ask, r->of.part.number, now);
+  if (lock && is_wanted(lock, n->index, r->of.part)) /* without memory the waiter's timer asks */
+    rlk_place_ask_at(lock, n->index, r->ask, r->of.part, now);
   return 0;
 }
 
@@ -110,7 +106,7 @@ static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
   const struct rlk_reply *reply = out->reply;
-  int part = out->request.of.part.number, is_answer = out->fault == RLK_FAULT_NONE;
+  int part = out->request.of.part, is_answer = out->fault == RLK_FAULT_NONE;
   int64_t until_ns = is_answer ? rlk_pttl_end_ns(reply->integers[1], out->now_ns) : 0;
   if (out->fault == RLK_FAULT_LOST || !lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
     return;

@@ -54,13 +54,12 @@ void rlk_others_ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
     others->asked |= UINT64_C(1) << n->index;
 }
 
-int rlk_others_told(redlock_lock *lock, int node, int are_waiting, int is_last)
+int rlk_others_told(redlock_lock *lock, int node, int are_waiting)
 {
   struct rlk_others *others = &lock->wait->others;
   others->are_waiting |= are_waiting;
-  if (is_last)
-    others->asked &= ~(UINT64_C(1) << node);
-  return is_last && others->until_ns;
+  others->asked &= ~(UINT64_C(1) << node);
+  return others->until_ns != 0;
 }
 
 int rlk_others_are_ahead(const redlock_lock *lock)
@@ -131,15 +130,15 @@ static void wake(redlock_lock *lock, int64_t now)
     rlk_timer_set(&lock->engine->net.timers, &lock->op.timer, now);
 }
 
-void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
+void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int is_home, int others_wait, int64_t now)
 {
   struct rlk_room *room = NULL;
   redlock_lock *first = NULL, *ours;
   if (others_wait)
     claim->queues_empty = -1; /* another node may not know */
-  else if (claim->queues_empty < 0)
+  else if (!is_home || claim->queues_empty < 0 || ++claim->queues_empty < claim->key->count)
     return;
-  if (e->waits->room_count)
+  if (e->waits->room_count && claim->key->count == 1)
     room = rlk_room_find(e, claim->key, now);
   if (room && room->first && rlk_has_place(room->first)) /* without one it waits beside the queue */
     first = room->first;
@@ -155,14 +154,6 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
   room->ours_until_ns = 0;
   wake(ours, now);
   wake(first, now); /* of this client: the node need not report it */
-}
-
-void rlk_others_handed_over_part(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
-{
-  if (claim->hands_over != RLK_QUEUE_EACH)
-    return;
-  if (others_wait || ++claim->queues_empty == claim->key->count)
-    rlk_heard_note(e, claim->key, others_wait, now);
 }
 
 /* ---- the release ---- */

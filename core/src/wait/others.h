@@ -9,8 +9,8 @@
 void rlk_others_look(redlock_lock *lock, int64_t now_ns);
 /* Asks the node if it is that one. */
 void rlk_others_ask(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
-/* The answer, which may be one of several: 1 if a lock that is won waits for no other. */
-int rlk_others_told(redlock_lock *lock, int node, int are_waiting, int is_last);
+/* The answer: 1 if a lock that is won waits for it. */
+int rlk_others_told(redlock_lock *lock, int node, int are_waiting);
 /* A majority has granted, but the reply about waiters is still outstanding. */
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
 /* A lock won by a newcomer although others wait for it: it goes behind them. */
@@ -24,9 +24,8 @@ extern const struct rlk_verb rlk_release;
 void rlk_others_drop_claim(redlock_lock *lock, int64_t now_ns);
 /* A holder begins to share: it leaves the queue, and the home node wakes the first waiter if that one shares. */
 void rlk_others_let_in(redlock_lock *lock, int64_t now_ns);
-/* It was released: whether others wait is known. */
-void rlk_others_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
-/* ... for one of several resources: nobody waits if the homes of all say so. */
-void rlk_others_handed_over_part(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
+/* It was released, and a node has told whether others wait: nobody does if the homes of all its resources say so. */
+void rlk_others_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int is_home, int others_wait,
+                            int64_t now_ns);
 
 #endif

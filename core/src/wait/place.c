@@ -89,10 +89,10 @@ static void put_woken(struct rlk_out *out)
   rlk_out_bytes(out, e->waits->woken_text.bulk, e->waits->woken_text.size);
 }
 
-/* Of one of several resources, as far as that is known. */
+/* Of several resources each has a home of its own. */
 static int is_home(const struct rlk_node *n, struct rlk_key *key, int part, int home)
 {
-  return home == RLK_QUEUE_ANYWHERE || rlk_key_part(key, part)->queue_home == n->index;
+  return home != RLK_QUEUE_EACH || rlk_key_part(key, part)->queue_home == n->index;
 }
 
 /* When a waiter will ask again: later the more waiters stand before it. */
@@ -138,40 +138,33 @@ static int ask_place(struct rlk_node *n, redlock_lock *lock, const struct rlk_as
   put_optional(&out, lock->wait->arrival_us, is_of_several);
   put_optional(&out, open_ns(lock, now) / 1000, is_of_several);
   rlk_out_number(&out, rlk_room_behind(lock, BEHIND_MAX));
-  request.of.part.number = part;
+  request.of.part = part;
   rlk_ask_end(&out, request);
   rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;
 }
 
-static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int is_last, int64_t now)
-{
-  struct rlk_key *key = rlk_key_part(lock->key, part);
-  const struct rlk_queue_keys *keys = keys_of(n->net, key);
-  struct rlk_request request = rlk_request_of(lock, lock->claim, &rlk_row_queued, now);
-  struct rlk_out out;
-  if (!keys || rlk_out_begin(&out, n->line, keys->size + 64) != 0)
-    return -1;
-  RLK_OUT_TEXT(&out, "*2\r\n$6\r\nEXISTS\r\n");
-  rlk_out_bytes(&out, keys->text + keys->queue, keys->promises - keys->queue);
-  request.of.part.is_last = is_last;
-  rlk_ask_end(&out, request);
-  return 0;
-}
-
-/* Of several resources those whose home the node is, or may be. */
 int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  int last = -1;
-  if (lock->wait->others.home != RLK_QUEUE_EACH && lock->key->count == 1)
-    return ask_is_queued(n, lock, 0, 1, now);
+  const struct rlk_queue_keys *keys[RLK_RESOURCES_MAX];
+  struct rlk_request request = rlk_request_of(lock, lock->claim, &rlk_row_queued, now);
+  struct rlk_out out;
+  size_t room = 64;
+  int count = 0;
   for (int i = 0; i < lock->key->count; i++)
-    if (is_home(n, lock->key, i, lock->wait->others.home))
-      last = i;
-  for (int i = 0; i <= last; i++)
-    if (is_home(n, lock->key, i, lock->wait->others.home) && ask_is_queued(n, lock, i, i == last, now) != 0)
-      return -1;
-  return last < 0 ? -1 : 0;
+    if (is_home(n, lock->key, i, lock->wait->others.home)) {
+      if ((keys[count] = keys_of(n->net, rlk_key_part(lock->key, i))) == NULL)
+        return -1;
+      room += keys[count++]->size;
+    }
+  if (!count || rlk_out_begin(&out, n->line, room) != 0)
+    return -1;
+  rlk_out_array(&out, 1 + count);
+  RLK_OUT_TEXT(&out, "$6\r\nEXISTS\r\n");
+  for (int i = 0; i < count; i++)
+    rlk_out_bytes(&out, keys[i]->text + keys[i]->queue, keys[i]->promises - keys[i]->queue);
+  rlk_ask_end(&out, request);
+  return 0;
 }
 
 static int put_leave(struct rlk_out *out, struct rlk_node *n, const struct rlk_place *place, struct rlk_key *key,
@@ -200,16 +193,15 @@ static int ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int part, int
   struct rlk_out out;
   if (put_leave(&out, n, &claim->place, rlk_key_part(claim->key, part), claim->slots.count, 1) != 0)
     return -1;
-  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now, .of.part.number = part});
+  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now, .of.part = part});
   return 0;
 }
 
 int rlk_ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 {
-  if (claim->key->count == 1)
-    return ask_let_in(n, claim, 0, now);
+  int home = claim->key->count > 1 ? RLK_QUEUE_EACH : RLK_QUEUE_ANYWHERE;
   for (int i = 0; i < claim->key->count; i++)
-    if (is_home(n, claim->key, i, RLK_QUEUE_EACH) && ask_let_in(n, claim, i, now) != 0)
+    if (is_home(n, claim->key, i, home) && ask_let_in(n, claim, i, now) != 0)
       return -1;
   return 0;
 }

@@ -18,7 +18,7 @@ extern const struct rlk_ask rlk_row_hint, rlk_row_queued, rlk_row_place, rlk_row
     rlk_row_part, rlk_row_hand_over;
 
 int rlk_ask_leave(struct rlk_node *node, const redlock_lock *lock, int part);
-/* Whether anybody has one. */
+/* Whether anybody has one there, of several resources in the queues of those whose home the node is, or may be. */
 int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The rest of a release: takes the place of a claim out of the queue and wakes the first waiter; of several resources
  * in the queues of those whose home the node is. */
