@@ -100,6 +100,7 @@ void rlk_room_enter(struct rlk_room *room, redlock_lock *lock)
   redlock_lock *before = room->last;
   while (before && before->wait->arrival > lock->wait->arrival && !rlk_room_is_trying(before))
     before = before->wait->previous;
+  room->length++;
   lock->wait->room = room;
   lock->wait->previous = before;
   lock->wait->next = before ? before->wait->next : room->first;
@@ -153,6 +154,7 @@ int rlk_room_behind(const redlock_lock *lock, int most)
 void rlk_room_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait->room;
+  room->length--;
   RLK_LIST_REMOVE(room->first, room->last, lock, wait->);
   lock->wait->room = NULL;
 }
@@ -204,23 +206,14 @@ void rlk_waits_free(struct rlk_waits *waits)
 
 /* ---- figures ---- */
 
-static int length_of(const struct rlk_room *room)
-{
-  int length = 0;
-  for (const redlock_lock *lock = room->first; lock; lock = lock->wait->next)
-    length++;
-  return length;
-}
-
 int rlk_rooms_count(const struct rlk_engine *e, int *longest)
 {
   int waiting = 0;
   *longest = 0;
   for (int i = 0; i < RLK_ROOM_BUCKETS; i++) {
     for (const struct rlk_room *room = e->waits->rooms[i]; room; room = room->next) {
-      int length = length_of(room);
-      waiting += length;
-      *longest = length > *longest ? length : *longest;
+      waiting += room->length;
+      *longest = room->length > *longest ? room->length : *longest;
     }
   }
   for (const redlock_lock *lock = e->flights; lock; lock = lock->flight.next) /* and those outside of queues */

@@ -10,6 +10,7 @@ struct rlk_room {
   struct rlk_room *next; /* in its bucket of engine->waits->rooms */
   struct rlk_key *key;
   redlock_lock *first, *last;
+  int length;
   int64_t ours_until_ns;  /* a lock of this client has just won it: no place is taken before, unless others wait */
   int64_t queue_again_ns; /* the queue of this resource is not used before: it was refused */
 };
