@@ -44,7 +44,6 @@ static void destroy(redlock_client *c)
   rlk_client_free_texts(c);
   rlk_tls_free(c->engine.net.tls);
   rlk_events_free(&c->engine.net.events);
-  free(c->engine.spare_batch);
   free(c->bootstrap);
   rlk_eventcount_free(&c->eventcount);
   pthread_mutex_unlock(&c->mutex);

@@ -10,7 +10,6 @@
 
 enum { RLK_CLIENT_ENTRY_MAX = 256 };
 
-struct rlk_batch;
 struct rlk_claim;
 struct rlk_waits;
 
@@ -62,8 +61,7 @@ struct rlk_engine {
   int renewals_open;        /* locks with a round under way */
   int batches;              /* with answers to come */
   int64_t batch_answers_ns; /* until then the keeper reads late renewal replies: one may be NOSCRIPT */
-  struct rlk_batch *spare_batch;
-  struct rlk_waits *waits; /* what its waiters share: of the floor above */
+  struct rlk_waits *waits;  /* what its waiters share: of the floor above */
   /* marks */
   redlock_lock *ended, *last_ended;
   int ended_marked;     /* the list of ended locks has grown: the descriptor must become readable */

@@ -70,16 +70,12 @@ void rlk_batch_drop(struct rlk_engine *e, struct rlk_batch *batch)
     rlk_claim_settle(e, batch->claim[i]);
   }
   e->batches--;
-  if (e->spare_batch)
-    free(batch);
-  else
-    e->spare_batch = batch;
+  free(batch);
 }
 
 static struct rlk_batch *batch_new(struct rlk_engine *e)
 {
-  struct rlk_batch *batch = e->spare_batch ? e->spare_batch : malloc(sizeof *batch);
-  e->spare_batch = NULL;
+  struct rlk_batch *batch = malloc(sizeof *batch);
   if (!batch)
     return NULL;
   e->batches++;
