@@ -11,7 +11,6 @@
 static void ask_home(redlock_lock *lock, int64_t now)
 {
   lock->op.phase = RLK_ASKING_HOME;
-  lock->round.is_tight = 0;
   rlk_timer_clear(&lock->engine->net.timers, &lock->op.timer);
   lock->node_answers[lock->attempt.home].until_ns = 0;
   rlk_round_ask(lock, &lock->engine->net.nodes[lock->attempt.home], now);
