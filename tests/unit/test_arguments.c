@@ -5,26 +5,28 @@
 
 static void urls_are_taken_and_shown_without_their_secrets(void **state)
 {
-  static const char *const urls[][2] = {
-      {"redis://h", "redis://h:6379"},
-      {"redis://127.0.0.1:7001", "redis://127.0.0.1:7001"},
-      {"redis://h:7001/3", "redis://h:7001/3"},
-      {"redis://:sesame@h:1", "redis://:***@h:1"},
-      {"redis://user:sesame%40%2C@h:1", "redis://user:***@h:1"},
-      {"redis://[::1]:7001", "redis://[::1]:7001"},
-      {"rediss://h", "rediss://h:6379"},
-      {"rediss://user:sesame@[::1]:7001/2", "rediss://user:***@[::1]:7001/2"},
-      {"unix:///run/r.sock", "unix:///run/r.sock"},
-      {"unix://:sesame@/run/r.sock?db=2", "unix://:***@/run/r.sock?db=2"},
-      {" redis://a , redis://b ", "redis://a:6379,redis://b:6379"},
+  static const struct {
+    const char *url, *shown, *name;
+  } urls[] = {
+      {"redis://h", "redis://h:6379", "h:6379"},
+      {"redis://127.0.0.1:7001", "redis://127.0.0.1:7001", "127.0.0.1:7001"},
+      {"redis://h:7001/3", "redis://h:7001/3", "h:7001/3"},
+      {"redis://:sesame@h:1", "redis://:***@h:1", "h:1"},
+      {"redis://user:sesame%40%2C@h:1", "redis://user:***@h:1", "h:1"},
+      {"redis://[::1]:7001", "redis://[::1]:7001", "[::1]:7001"},
+      {"rediss://h", "rediss://h:6379", "h:6379"},
+      {"rediss://user:sesame@[::1]:7001/2", "rediss://user:***@[::1]:7001/2", "[::1]:7001/2"},
+      {"unix:///run/r.sock", "unix:///run/r.sock", "unix:/run/r.sock"},
+      {"unix://:sesame@/run/r.sock?db=12", "unix://:***@/run/r.sock?db=12", "unix:/run/r.sock?db=12"},
+      {" redis://a , redis://b ", "redis://a:6379,redis://b:6379", "a:6379"},
   };
   char name[200];
   (void)state;
   for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-    assert_int_equal(set("nodes", urls[i][0]), REDLOCK_OK);
-    assert_string_equal(get("nodes"), urls[i][1]);
+    assert_int_equal(set("nodes", urls[i].url), REDLOCK_OK);
+    assert_string_equal(get("nodes"), urls[i].shown);
     assert_true(redlock_client_node_name(client, 0, name, sizeof name) > 0);
-    assert_null(strstr(name, "sesame"));
+    assert_string_equal(name, urls[i].name);
   }
   assert_int_equal(redlock_client_node_count(client), 2);
 }
@@ -87,10 +89,11 @@ static void a_locks_options_are_checked_before_anything_is_sent(void **state)
   assert_int_equal(redlock_lock_check(NULL), REDLOCK_INVALID);
   assert_int_equal(redlock_lock_check(lock), REDLOCK_OK);
   assert_int_equal(redlock_lock_set(lock, "ttl_ms", "1000"), REDLOCK_OK); /* the client's node_timeout_ms is 2000 */
-  assert_int_equal(redlock_lock_check(lock), REDLOCK_INVALID);
-  assert_int_equal(redlock_lock_acquire(lock, 0), REDLOCK_INVALID);
-  assert_says(lock_message(), "node_timeout_ms is 2000");
-  assert_says(lock_message(), "1000");
+  for (int times = 0; times < 2; times++) {
+    assert_int_equal(times ? redlock_lock_acquire(lock, 0) : redlock_lock_check(lock), REDLOCK_INVALID);
+    assert_says(lock_message(), "node_timeout_ms is 2000");
+    assert_says(lock_message(), "1000");
+  }
   assert_int_equal(redlock_lock_set(lock, "node_timeout_ms", "auto"), REDLOCK_OK);
   assert_int_equal(redlock_lock_check(lock), REDLOCK_OK);
 }

@@ -189,6 +189,7 @@ static void urls_are_read(void **state)
   assert_int_equal(url("redis://[::1]", &u), REDLOCK_OK);
   assert_int_equal(u.port, 6379);
   rlk_url_free(&u);
+  assert_int_equal(url("redis://[::1]:", &u), REDLOCK_INVALID);
   assert_int_equal(url("unix://:pw@/run/redis%20a.sock?db=2", &u), REDLOCK_OK);
   assert_string_equal(u.host, "/run/redis a.sock");
   assert_int_equal(u.database, 2);

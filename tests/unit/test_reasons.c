@@ -3,6 +3,7 @@
 
 #include "api/answer.h"
 #include "client/client.h"
+#include "node/admit.h"
 #include "node/connect.h"
 #include "vote/eligible.h"
 #include "node/openssl.h"
@@ -180,6 +181,24 @@ static void a_server_is_ineligible(void **state)
   get_ready();
   memcpy(node.line->facts.run_id, OTHER_ID, sizeof OTHER_ID);
   note(rlk_session_change(node.line), RLK_WHY_OTHER_SERVER);
+}
+
+static void a_refusal_is_reported_once(void **state)
+{
+  struct rlk_reason why;
+  const struct rlk_event *event;
+  (void)state;
+  assert_int_equal(rlk_events_init(&net.events), 0);
+  rlk_because(&why, RLK_WHY_REPLICA, NULL);
+  for (int times = 0; times < 2; times++)
+    rlk_node_refuse(&node, &why, world.now_ns);
+  event = rlk_event_first(&net.events);
+  assert_non_null(event);
+  assert_int_equal(event->kind, RLK_EVENT_NODE_REFUSED);
+  assert_string_equal(event->detail, rlk_why_words(RLK_WHY_REPLICA));
+  rlk_event_pop(&net.events);
+  assert_null(rlk_event_first(&net.events));
+  rlk_events_free(&net.events);
 }
 
 /* What refuses every connection is not put down to the login. */
@@ -480,6 +499,7 @@ int main(void)
       CASE(memory_runs_out),
       CASE(tls_fails),
       CASE(a_server_is_ineligible),
+      CASE(a_refusal_is_reported_once),
       CASE(a_server_answers_with_an_error),
       CASE(a_server_does_not_know_a_command),
       CASE(a_server_does_not_know_scripts),

@@ -68,6 +68,21 @@ static void nothing_is_renewed_when_max_hold_is_reached(void **state)
   assert_int_equal(lock->hold.is_limited, 1);
 }
 
+/* Of a ttl_ms of 10000: it ends with the hold. */
+static void the_last_renewal_ends_at_max_hold(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "renew", "true"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "max_hold_ms", "12000"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "drift_factor", "0"), REDLOCK_OK);
+  hold();
+  rlk_renewals_due(&client->engine, now_ns + 5000 * MS);
+  for (int i = 0; i < NODES; i++) {
+    assert_int_equal(asked(i), 1);
+    assert_int_equal(rlk_request_at(requests_of(i), 0)->lease_ns, 7000 * MS - rlk_drift_ns(7000, 0));
+  }
+}
+
 static void an_unconfirmed_renewal_is_reported(void **state)
 {
   redlock_lock *renewed = hold_renewed("a", "0.01");
@@ -187,6 +202,7 @@ int main(void)
       CASE(leases_of_different_drift_are_renewed_apart),
       CASE(a_repeated_renewal_leaves_out_locks_shared_since),
       CASE(nothing_is_renewed_when_max_hold_is_reached),
+      CASE(the_last_renewal_ends_at_max_hold),
       CASE(an_unconfirmed_renewal_is_reported),
       CASE(an_extension_closes_a_renewal),
       CASE(a_token_that_is_put_back_closes_a_renewal),

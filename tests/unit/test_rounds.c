@@ -220,6 +220,16 @@ static void all_locks_that_wait_for_a_node_ask_it(void **state)
   redlock_lock_free(other);
 }
 
+static void a_round_waits_for_its_connections_for_connect_timeout(void **state)
+{
+  int64_t timeout_ns = RLK_INT(&client->engine.net.options, CONNECT_TIMEOUT_MS) * MS;
+  (void)state;
+  for (int i = 0; i < NODES; i++)
+    client->engine.net.nodes[i].state = RLK_NODE_CONNECTING;
+  call(REDLOCK_ACQUIRE, 60000);
+  assert_int_equal(lock->op.timer.at_ns, now_ns + timeout_ns);
+}
+
 /* A connection that is being made is waited for only by what is asked of every node. */
 static void only_inspect_and_remove_wait_for_a_connection(void **state)
 {
@@ -304,6 +314,51 @@ static void a_token_that_was_given_up_is_not_confirmed(void **state)
   answer(0, &rlk_row_set, RLK_BUSY);
   assert_int_equal(asked(0), 1);
   answer(0, &rlk_row_delete, RLK_GONE);
+}
+
+/* Its first SET was lost with its connection, and may have been executed. */
+static void a_key_that_may_be_its_own_is_confirmed(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  lock->claim->node[0].flags |= RLK_SET_LOST;
+  answer(0, &rlk_row_set, RLK_BUSY);
+  answer(1, &rlk_row_set, RLK_GRANTED);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
+  answer(0, &rlk_row_confirm, RLK_GRANTED);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
+}
+
+/* Later no thread may be there to send the script where its hash is not known. */
+static void a_release_waits_for_nodes_that_may_have_lost_its_script(void **state)
+{
+  (void)state;
+  hold();
+  call(REDLOCK_RELEASE, 0);
+  answer_with(0, &rlk_row_delete, RLK_ERROR, RLK_FAULT_NO_SCRIPT);
+  answer(0, &rlk_row_delete, RLK_GRANTED);
+  answer(1, &rlk_row_delete, RLK_GRANTED);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
+  answer(2, &rlk_row_delete, RLK_GRANTED);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
+}
+
+static void a_release_waits_for_a_hand_over_that_may_be_denied(void **state)
+{
+  (void)state;
+  for (int works = 0; works < 2; works++) {
+    hold();
+    assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
+    call(REDLOCK_RELEASE, 0);
+    for (int i = 0; i < NODES; i++) {
+      client->engine.peers[i].queue_works = works;
+      assert_int_equal(lock->op.status, works && i > 1 ? REDLOCK_OK : REDLOCK_PENDING);
+      answer(i, rlk_request_at(requests_of(i), 0)->ask, RLK_GRANTED);
+    }
+    assert_int_equal(lock->op.status, REDLOCK_OK);
+    assert_int_equal(redlock_lock_set(lock, "queue", "false"), REDLOCK_OK);
+  }
 }
 
 /* A renewal puts it back while the extension is under way. */
@@ -453,6 +508,27 @@ static void a_loss_has_its_reason(void **state)
     assert_int_equal(asked(i), 0);
 }
 
+static void the_votes_of_a_lost_lock_say_why_nodes_do_not_count(void **state)
+{
+  static const struct {
+    int cut, vote;
+  } cases[] = {{REDLOCK_LOSS_GONE, RLK_GONE},
+               {REDLOCK_LOSS_RESTARTED, RLK_GONE},
+               {REDLOCK_LOSS_REFUSED, RLK_REFUSED},
+               {REDLOCK_LOSS_CLOCK, RLK_QUARANTINED}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    hold();
+    rlk_lock_cut(lock, 0, 0, cases[i].cut, now_ns);
+    rlk_lock_cut(lock, 2, 0, cases[i].cut, now_ns);
+    assert_int_equal(lock->state, REDLOCK_STATE_LOST);
+    assert_int_equal(lock->votes[0], cases[i].vote);
+    assert_int_equal(lock->votes[1], RLK_GRANTED);
+    assert_int_equal(lock->votes[2], cases[i].vote);
+    end(state);
+    begin(state);
+  }
+}
+
 static void every_loss_is_described(void **state)
 {
   static const char *const words[] = {
@@ -495,11 +571,15 @@ int main(void)
       CASE(how_long_a_key_lives_is_asked_once_per_attempt),
       CASE(an_outage_is_reported_even_if_others_wait),
       CASE(all_locks_that_wait_for_a_node_ask_it),
+      CASE(a_round_waits_for_its_connections_for_connect_timeout),
       CASE(only_inspect_and_remove_wait_for_a_connection),
       CASE(a_node_that_comes_soon_after_the_win_is_asked),
       CASE(where_nothing_was_executed_nothing_is_deleted),
       CASE(a_token_that_was_deleted_is_no_longer_owed),
       CASE(a_token_that_was_given_up_is_not_confirmed),
+      CASE(a_key_that_may_be_its_own_is_confirmed),
+      CASE(a_release_waits_for_nodes_that_may_have_lost_its_script),
+      CASE(a_release_waits_for_a_hand_over_that_may_be_denied),
       CASE(an_extension_is_asked_again_where_the_token_was_put_back),
       CASE(extensions_are_counted),
       CASE(an_extension_forgets_earlier_errors),
@@ -509,6 +589,7 @@ int main(void)
       CASE(an_extension_has_the_rest_of_the_lease),
       CASE(a_delete_without_memory_is_owed),
       CASE(a_loss_has_its_reason),
+      CASE(the_votes_of_a_lost_lock_say_why_nodes_do_not_count),
       CASE(every_loss_is_described),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
