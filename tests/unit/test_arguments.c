@@ -55,6 +55,19 @@ static void there_may_be_64_nodes(void **state)
   assert_says(message(), "64");
 }
 
+static void bootstrap_refuses_other_modes(void **state)
+{
+  static const int modes[] = {0, 4, REDLOCK_BOOTSTRAP_DRY, REDLOCK_BOOTSTRAP_DRY + 4, 32 + 1, -1};
+  char words[120];
+  (void)state;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    assert_int_equal(redlock_client_bootstrap(client, modes[i]), REDLOCK_INVALID);
+    snprintf(words, sizeof words, "mode is %d; allowed: 1 to 3, and %d added (enum redlock_bootstrap)", modes[i],
+             REDLOCK_BOOTSTRAP_DRY);
+    assert_string_equal(message(), words);
+  }
+}
+
 /* ---- locks ---- */
 
 static void a_locks_options_are_its_own(void **state)
@@ -202,6 +215,7 @@ int main(void)
       FRESH(urls_are_taken_and_shown_without_their_secrets),
       FRESH(a_path_of_a_unix_socket_has_107_bytes),
       FRESH(there_may_be_64_nodes),
+      FRESH(bootstrap_refuses_other_modes),
       OPEN(a_locks_options_are_its_own),
       OPEN(a_locks_options_are_checked_before_anything_is_sent),
       OPEN(waits_and_operations_have_a_range),

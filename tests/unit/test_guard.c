@@ -153,6 +153,31 @@ static void another_marker_is_a_loss(void **state)
   assert_int_equal(node.voter->changed_ns, world.now_ns);
 }
 
+static int is_taken(const char *marker)
+{
+  struct rlk_reason why;
+  strcpy(node.line->marker, marker);
+  assert_int_equal(rlk_guard_judge(node.line, &why, world.now_ns), RLK_SESSION_READY);
+  return node.voter->finding == RLK_FOUND_OURS;
+}
+
+/* The server was set back to what it had saved before: what was written since is gone. */
+static void a_marker_that_another_one_has_followed_is_a_loss(void **state)
+{
+  static char none[] = "-";
+  (void)state;
+  get_ready();
+  RLK_INT(&net.options, GUARD) = RLK_GUARD_MARKER;
+  RLK_INT(&net.options, MAX_TTL_MS) = 20000;
+  RLK_STRING(&net, CLUSTER) = none;
+  net.looks = 1; /* nothing is written */
+  node.line->time = (struct rlk_clock_sample){5000000, world.now_ns, world.now_ns};
+  assert_true(is_taken(MARKER("1000", "a1", "20000")));
+  assert_true(is_taken(MARKER("1000", "b2", "20000")));
+  assert_true(is_taken(MARKER("1000", "b2", "20000")));
+  assert_false(is_taken(MARKER("1000", "a1", "20000")));
+}
+
 static void assert_quarantine_says(const char *reason, const char *words)
 {
   char said[200];
@@ -206,6 +231,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(a_smaller_number_caps_extensions, begin, end),
       cmocka_unit_test_setup_teardown(what_a_process_finds_after_a_pause_has_no_date, begin, end),
       cmocka_unit_test_setup_teardown(another_marker_is_a_loss, begin, end),
+      cmocka_unit_test_setup_teardown(a_marker_that_another_one_has_followed_is_a_loss, begin, end),
       cmocka_unit_test_setup_teardown(a_quarantine_is_described, begin, end),
       cmocka_unit_test_setup_teardown(an_error_in_place_of_the_marker_is_no_loss, begin, end),
   };
