@@ -67,14 +67,33 @@ static void a_new_node_beside_a_majority_only_has_to_wait(void **state)
   assert_string_equal(rlk_advice(net, RLK_WHY_NEW, now_ns), rlk_why_advice(RLK_WHY_NEW));
 }
 
+/* Of a lock that is held by others there is nothing to be done about the nodes. */
+static void a_message_advises_where_the_nodes_are_the_reason(void **state)
+{
+  static const int statuses[] = {REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG, REDLOCK_TIMED_OUT, REDLOCK_BUSY};
+  const char *advice = rlk_why_advice(RLK_WHY_MISCONF);
+  (void)state;
+  call(REDLOCK_ACQUIRE, 0);
+  write_all();
+  for (int i = 0; i < NODES; i++)
+    answer_with(i, &rlk_row_set, RLK_ERROR, RLK_FAULT_UNWRITABLE);
+  for (int i = 0; i < NODES; i++)
+    lock->node_answers[i].error = strdup("MISCONF Redis is configured to save RDB snapshots");
+  assert_int_equal(lock->op.status, REDLOCK_NO_QUORUM);
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+    lock->op.status = statuses[i];
+    redlock_lock_message(lock, said, sizeof said);
+    assert_int_equal(has(advice), statuses[i] != REDLOCK_BUSY);
+  }
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
-      CASE(the_offset_of_a_clock_is_the_middle_of_its_bounds),
-      CASE(the_metrics_have_the_quarantine_of_each_node),
-      CASE(the_metrics_have_all_statuses_and_all_times),
-      CASE(a_new_node_beside_a_majority_only_has_to_wait),
+      CASE(the_offset_of_a_clock_is_the_middle_of_its_bounds), CASE(the_metrics_have_the_quarantine_of_each_node),
+      CASE(the_metrics_have_all_statuses_and_all_times),       CASE(a_new_node_beside_a_majority_only_has_to_wait),
+      CASE(a_message_advises_where_the_nodes_are_the_reason),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,29 @@ static void a_slot_of_the_client_is_picked_by_all(void **state)
   assert_int_equal(redlock_lock_status(lock), REDLOCK_REFUSED_CONFIG);
 }
 
+static int begin_single(void **state)
+{
+  int status = begin(state);
+  assert_int_equal(redlock_lock_set(lock, "permits", "3"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 0);
+  return status;
+}
+
+/* Others may hide from it that a slot is free. */
+static void without_a_wait_a_majority_must_have_none_free(void **state)
+{
+  int first = home(), second;
+  (void)state;
+  write_all();
+  assert_int_equal(picked(first, 0, 0, 1), RLK_BUSY);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
+  second = lock->attempt.home;
+  assert_int_not_equal(second, first);
+  write_all();
+  assert_int_equal(picked(second, 0, 0, 1), RLK_BUSY);
+  assert_int_equal(lock->op.status, REDLOCK_BUSY);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_permits, end)
@@ -233,6 +256,7 @@ int main(void)
       TEST(all_nodes_are_asked_for_one_slot_after_the_other),
       TEST(what_home_offers_by_turns_is_not_in_vain),
       cmocka_unit_test_setup_teardown(a_slot_of_the_client_is_picked_by_all, begin_chosen, end),
+      cmocka_unit_test_setup_teardown(without_a_wait_a_majority_must_have_none_free, begin_single, end),
   };
   return cmocka_run_group_tests_name("permits", tests, NULL, NULL);
 }

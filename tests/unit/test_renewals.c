@@ -83,6 +83,21 @@ static void the_last_renewal_ends_at_max_hold(void **state)
   }
 }
 
+static void an_unconfirmed_renewal_is_tried_again_after_an_eighth(void **state)
+{
+  redlock_lock *renewed = hold_renewed("a", "0.01");
+  int64_t ttl_ns = renewed->hold.terms.ttl_ms * MS, begun_ns = now_ns + ttl_ns / 2;
+  (void)state;
+  assert_in_range(renewed->hold.terms.node_timeout_ns, 1, ttl_ns / 10);
+  rlk_renewals_due(&client->engine, begun_ns);
+  assert_int_equal(asked(0), 1);
+  rlk_renewals_due(&client->engine, begun_ns + ttl_ns / 8 - 1);
+  assert_int_equal(asked(0), 1);
+  rlk_renewals_due(&client->engine, begun_ns + ttl_ns / 8);
+  assert_int_equal(asked(0), 2);
+  redlock_lock_free(renewed);
+}
+
 static void an_unconfirmed_renewal_is_reported(void **state)
 {
   redlock_lock *renewed = hold_renewed("a", "0.01");
@@ -203,6 +218,7 @@ int main(void)
       CASE(a_repeated_renewal_leaves_out_locks_shared_since),
       CASE(nothing_is_renewed_when_max_hold_is_reached),
       CASE(the_last_renewal_ends_at_max_hold),
+      CASE(an_unconfirmed_renewal_is_tried_again_after_an_eighth),
       CASE(an_unconfirmed_renewal_is_reported),
       CASE(an_extension_closes_a_renewal),
       CASE(a_token_that_is_put_back_closes_a_renewal),
