@@ -1,6 +1,8 @@
 /* A node alone: bytes of a server in, outcomes out. No socket, no client, no lock. */
 #include "node_world.h"
 
+#include "node/listener.h"
+
 static void assert_row(const char *name, const char *is, const char *expected)
 {
   if (strcmp(is, expected) != 0)
@@ -369,6 +371,19 @@ static void nonsense_is_one_vote_and_ends_the_connection(void **state)
   }
 }
 
+/* As a Unix socket does. */
+static void a_listener_that_is_connected_at_once_subscribes(void **state)
+{
+  const struct rlk_buffer *out = &rlk_listener_line(&node)->out;
+  (void)state;
+  get_ready();
+  assert_int_equal(rlk_timers_reserve(&net.timers, 1), 0);
+  snprintf(net.channel, sizeof net.channel, "mine");
+  rlk_listener_want(&node, world.now_ns);
+  assert_int_equal(rlk_listener_line(&node)->state, RLK_NODE_SETUP);
+  assert_non_null(memmem(out->data + out->start, rlk_buffer_size(out), "SUBSCRIBE\r\n$4\r\nmine\r\n", 21));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -386,6 +401,7 @@ int main(void)
       CASE(a_silent_connection_gets_a_second_one_beside_it),
       CASE(a_server_that_works_off_a_long_queue_is_not_given_up),
       CASE(a_set_up_reports_a_restart_and_a_demotion),
+      CASE(a_listener_that_is_connected_at_once_subscribes),
       CASE(nonsense_is_one_vote_and_ends_the_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
