@@ -226,7 +226,7 @@ final class ServerTest extends NodesTestCase
         return ['a generator' => ["#[WithLock('x')]", 'yield 1;', '::lines is a generator'],
             'a TTL' => ["#[WithLock('x', ttlMs: 5)]", 'return 1;', '::lines: ttlMs is "5"; allowed: 20 to'],
             'a cluster' => ["#[WithLock('x', cluster: 'nope')]", 'return 1;', '::lines: there is no cluster "nope"'],
-            'a pool' => ["#[RedLockAnnotation('x', ['nope'])]", 'return 1;', '::lines: there is no redis pool "nope"'],
+            'a pool' => ["#[RedLockAnnotation('x', ['nope'])]", 'return 1;', '::lines: pools nope: '],
         ];
     }
 
