@@ -140,10 +140,15 @@ final class SymfonyStoreTest extends SymfonyTestCase
             $this->assertTrue($lock->acquire());
             $this->assertLessThan(6.0, $lock->getRemainingLifetime(), 'the nodes hold no more');
         }
+        foreach ([1, 2] as $reader) {
+            $locks[] = $lock = $factory->createLock('read', 300.0);
+            $this->assertTrue($lock->acquireRead());
+        }
         $begun = \hrtime(true);
         Wait::until(static fn (): bool => \hrtime(true) - $begun > 7e9, 'longer than a lease');
         foreach ($locks as $lock) {
             $this->assertTrue($lock->isAcquired());
+            $this->assertFalse($lock->isExpired());
             $lock->release();
         }
         $this->assertNothingIsLeft();

@@ -107,6 +107,10 @@ final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockSt
         if ($hold === null || !$hold->mayStand()) {
             return false;
         }
+        if (!$hold->isAdopted) { /* it may have been renewed */
+            $key->resetLifetime();
+            $key->reduceLifetime($hold->remaining());
+        }
         try {
             $status = $this->client->status((string) $key);
         } catch (RedlockThrowable) {
