@@ -139,6 +139,7 @@ typedef struct native_client {
     int64_t id() { return $self->id; }
     int64_t fd();
     int64_t generation() { return redlock_php_generation(); }
+    void cancel(int64_t group);
     void process() { redlock_client_process($self->handle); }
     waiter next();
     waiter advance();
@@ -154,7 +155,7 @@ typedef struct native_client {
 
 typedef struct native_lock {
   %extend {
-    native_lock(native_client *client, zend_string *resource, HashTable *options);
+    native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group = 0);
     ~native_lock();
     zend_string *get(const char *name);
     void set(const char *name, const char *value);

@@ -10,6 +10,7 @@ struct native_client {
   redlock_client *handle;
   zend_string *key; /* NULL once it has left the table */
   uint64_t users;   /* PHP objects and locks */
+  native_lock *locks;
   int64_t id;
   int64_t drain_limit_ms;
   pthread_t drainer;
@@ -21,8 +22,10 @@ struct native_lock {
   redlock_lock *handle;
   native_client *client;
   zend_string *resource;
-  zval waiter; /* the waiter of the started operation; undefined if there is none */
-  bool tagged; /* the library gives this struct back when an operation has ended */
+  int64_t group;             /* 0: none, or nobody waits for it any more */
+  native_lock *next, **link; /* in the client's list */
+  zval waiter;               /* the waiter of the started operation; undefined if there is none */
+  bool tagged;               /* the library gives this struct back when an operation has ended */
 };
 
 /* Threads of PHP share nothing, and a native client has one list of ended operations, one of events and one drain: so

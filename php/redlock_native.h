@@ -28,6 +28,7 @@ void redlock_php_throw(int status, zend_string *message, zend_string *resource, 
 native_client *new_native_client(zend_string *nodes, HashTable *options);
 void delete_native_client(native_client *client);
 int64_t native_client_fd(native_client *client);
+void native_client_cancel(native_client *client, int64_t group);
 waiter native_client_next(native_client *client);
 waiter native_client_advance(native_client *client);
 void native_client_begin_drain(native_client *client, int64_t limit_ms);
@@ -35,7 +36,7 @@ optional_string *native_client_event(native_client *client);
 HashTable *native_client_bootstrap(native_client *client, int64_t mode);
 zend_string *native_client_get(native_client *client, const char *name);
 
-native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options);
+native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group);
 void delete_native_lock(native_lock *lock);
 zend_string *native_lock_get(native_lock *lock, const char *name);
 void native_lock_set(native_lock *lock, const char *name, const char *value);

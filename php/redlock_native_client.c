@@ -24,6 +24,19 @@ int64_t native_client_fd(native_client *client)
   return fd;
 }
 
+/* Ends the waits for what a group has not got yet, also those that are about to begin. */
+void native_client_cancel(native_client *client, int64_t group)
+{
+  for (native_lock *lock = client->locks; lock; lock = lock->next) {
+    if (lock->group != group || redlock_lock_state(lock->handle) != REDLOCK_STATE_FREE)
+      continue;
+    redlock_lock_cancel(lock->handle);
+    redlock_lock_set(lock->handle, "wait_ms", "0");
+    redlock_lock_set(lock->handle, "outage_wait_ms", "0");
+  }
+  redlock_client_process(client->handle);
+}
+
 /* Takes the waiter of a lock whose operation has ended. A lock stands in the library's list also when it is at risk or
  * lost, or had a waiter that left: false. */
 static bool take_waiter(uint64_t tag, zval *waiter)

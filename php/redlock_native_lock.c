@@ -1,7 +1,7 @@
 /* The class Redlock\Native\Lock over the C library: operations and what is known locally. */
 #include "redlock_internal.h"
 
-native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options)
+native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group)
 {
   native_lock *lock;
   redlock_lock *handle = redlock_lock_new(client->handle, ZSTR_VAL(resource), ZSTR_LEN(resource));
@@ -22,6 +22,12 @@ native_lock *new_native_lock(native_client *client, zend_string *resource, HashT
   lock->client = client;
   lock->resource = zend_string_copy(resource);
   lock->tagged = false;
+  lock->group = group;
+  lock->next = client->locks;
+  lock->link = &client->locks;
+  if (lock->next)
+    lock->next->link = &lock->next;
+  client->locks = lock;
   ZVAL_UNDEF(&lock->waiter);
   client->users++;
   return lock;
@@ -29,6 +35,9 @@ native_lock *new_native_lock(native_client *client, zend_string *resource, HashT
 
 void delete_native_lock(native_lock *lock)
 {
+  *lock->link = lock->next;
+  if (lock->next)
+    lock->next->link = lock->link;
   redlock_lock_free(lock->handle);
   redlock_php_drop_client(lock->client);
   zend_string_release(lock->resource);
@@ -57,14 +66,17 @@ void native_lock_add(native_lock *lock, zend_string *resource)
     redlock_php_throw_status(status, redlock_php_lock_message(lock->handle));
 }
 
-static bool check_operation(int64_t operation)
+static int start(native_lock *lock, int64_t operation, int64_t arg)
 {
   int64_t kind = operation & ~(int64_t)REDLOCK_AT_ONCE;
-  if (kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_LIST)
-    return true;
-  zend_argument_value_error(1, "must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, "
-                               "REDLOCK_EXPIRE, REDLOCK_REMOVE, REDLOCK_WHO, REDLOCK_LIST");
-  return false;
+  if (kind < REDLOCK_ACQUIRE || kind > REDLOCK_LIST) {
+    zend_argument_value_error(1, "must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, "
+                                 "REDLOCK_EXPIRE, REDLOCK_REMOVE, REDLOCK_WHO, REDLOCK_LIST");
+    return REDLOCK_INVALID;
+  }
+  if (kind != REDLOCK_ACQUIRE)
+    lock->group = 0;
+  return redlock_lock_start(lock->handle, (int)operation, arg);
 }
 
 static void forget_waiter(native_lock *lock)
@@ -77,10 +89,7 @@ static void forget_waiter(native_lock *lock)
 
 int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zval *waiter)
 {
-  int64_t status;
-  if (!check_operation(operation))
-    return REDLOCK_INVALID;
-  status = redlock_lock_start(lock->handle, (int)operation, arg);
+  int64_t status = start(lock, operation, arg);
   if (status != REDLOCK_OK) /* else the waiter is that of an operation in flight */
     return status;
   if (!lock->tagged)
@@ -93,9 +102,7 @@ int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zva
 /* Start and first wait in one call: the whole operation if it need not wait long. */
 int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms)
 {
-  int64_t status = REDLOCK_INVALID;
-  if (check_operation(operation))
-    status = redlock_lock_start(lock->handle, (int)operation, arg);
+  int64_t status = start(lock, operation, arg);
   return status == REDLOCK_OK ? redlock_lock_wait(lock->handle, slice_ms) : status;
 }
 

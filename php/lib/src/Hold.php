@@ -192,14 +192,6 @@ class Hold implements HoldInterface
         return $before;
     }
 
-    /** @internal Ends its wait, also one that is about to begin by the options. */
-    public function cancel(): void
-    {
-        $this->driver->cancel($this->native);
-        $this->native->set('wait_ms', '0');
-        $this->native->set('outage_wait_ms', '0');
-    }
-
     /** @internal A lost one is over, without waiting: what its keys have left is not to be in the way. */
     public function giveUp(): void
     {

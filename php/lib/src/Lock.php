@@ -66,7 +66,7 @@ final class Lock implements LockInterface
         }
         $this->options = $options;
         $this->isReentrant = isset($options['reentrant']) && Options::isTrue($options['reentrant']);
-        $this->checked = $this->driver->handle($this->resource, $this->options, $this->more);
+        $this->checked = $this->made();
     }
 
     public function resource(): string
@@ -104,9 +104,8 @@ final class Lock implements LockInterface
 
     public function cancel(): void
     {
-        foreach ($this->driver->begun as $hold => $lock) {
-            $lock === \spl_object_id($this) && $hold->owner === null && $hold->cancel();
-        }
+        $this->checked = null; /* a wait that begins later is another */
+        $this->driver->cancel(\spl_object_id($this));
     }
 
     /** @internal Ends all waits, and those that begin later after one attempt. */
@@ -178,7 +177,7 @@ final class Lock implements LockInterface
     /** @internal Client::remove() does. */
     public function remove(): void
     {
-        $native = $this->driver->handle($this->resource, $this->options, $this->more);
+        $native = $this->made();
         $status = $this->driver->run($native, \REDLOCK_REMOVE, 0);
         $status === \REDLOCK_OK || $native->fail($status);
     }
@@ -280,14 +279,19 @@ final class Lock implements LockInterface
     /** @internal The value of an option by the name of the table, as text. */
     public function option(string $name): string
     {
-        $this->checked ??= $this->driver->handle($this->resource, $this->options, $this->more);
+        $this->checked ??= $this->made();
         return $this->checked->get($name);
+    }
+
+    private function made(): Native\Lock|Handle
+    {
+        return $this->driver->handle($this->resource, $this->options, $this->more, \spl_object_id($this));
     }
 
     /** A hold that has acquired nothing yet. */
     private function begin(bool $isBlock): Hold
     {
-        $native = $this->checked ?? $this->driver->handle($this->resource, $this->options, $this->more);
+        $native = $this->checked ?? $this->made();
         $this->checked = null;
         $isBlock && !isset($this->options['renew']) && $native->set('renew', 'true');
         return $this->isElected ? new Term($this->driver, $native, $this->resource)
@@ -303,10 +307,7 @@ final class Lock implements LockInterface
         }
         $again = $id === null ? null : $this->again($owner);
         $hold = $again ?? $this->begin($isBlock);
-        if ($again === null) {
-            $this->driver->begun[$hold] = \spl_object_id($this);
-            $waitMs = $this->isStopped ? 0 : $waitMs;
-        }
+        $waitMs = $again === null && $this->isStopped ? 0 : $waitMs;
         $status = $hold->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
         $hold->owner = $owner;
         if ($status === \REDLOCK_OK) {

@@ -144,6 +144,9 @@ namespace Redlock\Native {
         /** Another number in a child after a fork, where another file is behind fd(). */
         public function generation(): int {}
 
+        /** Ends the waits of a group's locks for what they do not hold yet, also those that are about to begin. */
+        public function cancel(int $group): void {}
+
         /** Does what is due, without blocking. */
         public function process(): void {}
 
@@ -185,8 +188,8 @@ namespace Redlock\Native {
     /** One holder's handle on one resource. */
     final class Lock
     {
-        /** @param array<string, bool|int|float|string> $options by the names of the option table */
-        public function __construct(Client $client, string $resource, array $options) {}
+        /** @param array<string, bool|int|float|string> $options by the options' names; $group: see Client::cancel() */
+        public function __construct(Client $client, string $resource, array $options, int $group = 0) {}
 
         /** The value of an option for this lock. */
         public function get(string $name): string {}

@@ -336,6 +336,19 @@ final class HoldsTest extends NodesTestCase
         $this->assertTrue($others[0]->isHeld() && $others[1]->isHeld());
     }
 
+    public function testACancelBeforeAWaitLeavesItAsItIs(): void
+    {
+        $client = $this->client(loop: $this->loop);
+        $lock = $client->lock('later', waitMs: 20_000);
+        $lock->cancel();
+        $holder = $client->lock('later')->acquire();
+        [$hold] = $this->loop->run([static fn () => $lock->acquire(), function () use ($client, $holder): void {
+            $this->delayUntil(static fn (): bool => $client->describe()['waiting'] === 1);
+            $holder->release();
+        }]);
+        $this->assertTrue($hold->isHeld());
+    }
+
     /** @dataProvider clients */
     public function testWithMakesAnotherLock(\Closure $make): void
     {

@@ -61,11 +61,6 @@ final class BlockingDriver extends Driver
         }
     }
 
-    public function cancel(Native\Lock|Handle $lock): void
-    {
-        $lock->cancel();
-    }
-
     public function inFlight(): int
     {
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);

@@ -15,16 +15,12 @@ abstract class Driver
     /** Bodies of run() that have begun. */
     protected int $bodies = 0;
 
-    /** @var \WeakMap<Hold, int> by which lock they were begun; they have no owner while somebody waits for them */
-    public readonly \WeakMap $begun;
-
     /** The owner of what is acquired outside of Fibers and coroutines: this driver. */
     private readonly \WeakReference $outside;
 
     public function __construct(protected readonly Native\Client $client, public readonly ?EventLog $events)
     {
         $this->outside = \WeakReference::create($this);
-        $this->begun = new \WeakMap();
     }
 
     /** The Fiber or coroutine that calls; never a number, which may come again. */
@@ -43,16 +39,19 @@ abstract class Driver
     /** Runs one operation to its end: its status. If anything ends it before, nothing stays behind at the nodes. */
     abstract public function run(Native\Lock|Handle $lock, int $operation, int $arg): int;
 
-    /** Ends the acquisition that somebody waits for, if any. */
-    abstract public function cancel(Native\Lock|Handle $lock): void;
+    /** Ends the waits of the handles of one group, which are a Lock's. */
+    final public function cancel(int $group): void
+    {
+        $this->client->cancel($group);
+    }
 
     /**
      * @param array<string, mixed> $options of the lock, by the names of the table
      * @param list<string> $more resources
      */
-    public function handle(string $resource, array $options, array $more = []): Native\Lock|Handle
+    public function handle(string $resource, array $options, array $more = [], int $group = 0): Native\Lock|Handle
     {
-        $handle = new Native\Lock($this->client, $resource, $options);
+        $handle = new Native\Lock($this->client, $resource, $options, $group);
         foreach ($more as $another) {
             $handle->add($another);
         }

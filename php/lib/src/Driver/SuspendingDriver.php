@@ -81,11 +81,6 @@ abstract class SuspendingDriver extends Driver
         return $status;
     }
 
-    public function cancel(Native\Lock|Handle $lock): void
-    {
-        $lock->cancel(); /* the client's descriptor wakes the waiter */
-    }
-
     public function inFlight(): int
     {
         return \count($this->waiting) + $this->bodies + ($this->outside?->inFlight() ?? 0);

@@ -32,14 +32,9 @@ final class TracedDriver extends Driver
         return $this->driver->owner();
     }
 
-    public function handle(string $resource, array $options, array $more = []): Native\Lock|Handle
+    public function handle(string $resource, array $options, array $more = [], int $group = 0): Native\Lock|Handle
     {
-        return $this->driver->handle($resource, $options, $more);
-    }
-
-    public function cancel(Native\Lock|Handle $lock): void
-    {
-        $this->driver->cancel($lock);
+        return $this->driver->handle($resource, $options, $more, $group);
     }
 
     public function inFlight(): int

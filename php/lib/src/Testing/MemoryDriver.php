@@ -27,7 +27,7 @@ final class MemoryDriver extends Driver
             ? \WeakReference::create(Coroutine::getContext()) : parent::owner();
     }
 
-    public function handle(string $resource, array $options, array $more = []): Handle
+    public function handle(string $resource, array $options, array $more = [], int $group = 0): Handle
     {
         $handle = new Handle($this->client, $this->store, $resource, $options);
         \array_map($handle->add(...), $more);
@@ -46,11 +46,6 @@ final class MemoryDriver extends Driver
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
         return $lock->run($operation, $arg);
-    }
-
-    /** Nobody waits. */
-    public function cancel(Native\Lock|Handle $lock): void
-    {
     }
 
     public function inFlight(): int
