@@ -302,7 +302,8 @@ final class Lock implements LockInterface
     private function take(?int $waitMs, bool $isBlock = false, bool $isTried = false): ?Hold
     {
         $owner = $this->driver->owner();
-        while (($id = \array_key_last($this->holds)) !== null && $this->holds[$id]->hasEnded()) {
+        while (($id = \array_key_last($this->holds)) !== null
+            && ($this->holds[$id]->depth === 0 || $this->holds[$id]->hasEnded())) {
             unset($this->holds[$id]);
         }
         $again = $id === null ? null : $this->again($owner);
