@@ -39,7 +39,7 @@ def checked(status):
 
 def bare_blocking(client):
     """Two calls."""
-    hold = client.lock(RESOURCE, ttl=10)._new()
+    hold = client.lock(RESOURCE, ttl=10)._new_probe()
     handle, acquire, release = hold._handle, lib.redlock_lock_acquire, lib.redlock_lock_release
 
     def cycle(keep=hold):
@@ -145,7 +145,7 @@ async def in_loop(nodes, pairs, is_new):
     loop = asyncio.get_running_loop()
     with libredlock.Client(nodes) as plain:
         plain.status(RESOURCE)
-        bare, kept = Bare(plain, loop), plain.lock(RESOURCE, ttl=10)._new()
+        bare, kept = Bare(plain, loop), plain.lock(RESOURCE, ttl=10)._new_probe()
         bare.lock = kept._handle
         async with aio.Client(nodes) as client:
             lock = client.lock(RESOURCE, ttl=10)

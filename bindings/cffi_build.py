@@ -47,11 +47,18 @@ static int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t
   status = redlock_lock_wait(lock, limit_ms);
   return status == REDLOCK_INVALID ? REDLOCK_CANCELLED : status; /* the client was closed since it was started */
 }
+
+/* Below 0 if the lock is not held: then nothing was done. */
+static int release_held(redlock_lock *lock)
+{
+  return redlock_lock_state(lock) == REDLOCK_STATE_HELD ? redlock_lock_release(lock) : -1;
+}
 """
 TOGETHER_DECLARED = """
 redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, size_t name_size,
                         int renews, uint64_t tag);
 int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
+int release_held(redlock_lock *lock);
 """
 
 LINKED_WITH = ["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete"] if sys.platform != "darwin" else []

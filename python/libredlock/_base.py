@@ -92,6 +92,8 @@ class ClientBase:
     """The same, until no thread can use it any more. Freed in C, whatever a signal handler raises in __del__."""
     _lock_type: Any
     _nodes: Iterable[str]
+    _tags: Any = None
+    """In asyncio, numbers by which the core reports the ends of operations."""
     _in_memory: str
     """What Client("memory://") makes, for tests of programs; not where a program has a class of its own."""
 

@@ -7,6 +7,7 @@ import time
 from _thread import _local
 from types import TracebackType
 from typing import Any, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
+from weakref import ref
 
 from . import _greenlets
 from ._base import ClientBase, Report
@@ -58,6 +59,7 @@ class Client(ClientBase):
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._greenlets: Any = None
+        self._tags = None
         super().__init__(nodes, **options)
         self._choose_how_to_wait()
 
@@ -65,14 +67,16 @@ class Client(ClientBase):
         """As threads do, in C, or as greenlets."""
         library = _greenlets.patched()
         self._greenlets = None if library is None else _greenlets.Greenlets(self, library, drive)
-        if self._greenlets is None:
+        if library is None:
             self._drive: Callable[[Client, Any, int, int], int] = drive
             self._release: Callable[[Any], int] = lib.redlock_lock_release
+            self._release_held: Callable[[Any], int] = lib.release_held
             self._current: Callable[[], object] = _current_thread
             self._pause: Callable[[float], object] = time.sleep
         else:
             self._drive, self._release = self._greenlets.drive, self._greenlets.release
-            self._current, self._pause = self._greenlets.current, self._greenlets.pause
+            self._current, self._pause = lambda: ref(library.current()), library.sleep
+            self._release_held = lambda handle: -1
 
     def _is_patched(self) -> bool:
         """Whether greenlets wait; the process may have been patched since its first lock."""
@@ -217,7 +221,8 @@ _of_thread = _local()
 
 def _current_thread() -> object:
     try:
-        return _of_thread.identity
+        return _of_thread.reference
     except AttributeError:
         _of_thread.identity = identity = Thread()
-        return identity
+        _of_thread.reference = reference = ref(identity)
+        return reference

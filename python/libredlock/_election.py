@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Mapping
-from weakref import ref
 
 from ._errors import Lost, NotHeld
 from ._hold import HoldBase
@@ -32,8 +31,6 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
 class TermBase(HoldBase):
     """What a hold is in addition when it is the term of a leader."""
 
-    __slots__ = ()
-
     _ends = Lost, NotHeld
 
     def _begin_to_renew(self) -> bool:
@@ -55,13 +52,8 @@ class SeatBase:
             raise TypeError(f"election({resource!r}): takes one resource, str or bytes")
         super().__init__(client, resource, *arguments)  # type: ignore[call-arg]
 
-    def _new(self, is_block: bool = False) -> Any:
-        hold = super()._new(is_block)  # type: ignore[misc]
-        self.waiting.append(hold)
-        return hold
-
     def _granted(self, hold: Any, owner: Any) -> None:
-        hold._owner = ref(owner)
+        hold._owner = owner
         if hold._on_lost is not None:
             hold._watch()
         self.waiting.remove(hold)

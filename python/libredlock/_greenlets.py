@@ -69,7 +69,7 @@ class Greenlets:
         self._drive_thread = drive_thread
         self._descriptor = lib.redlock_client_fd(client._handle)
         self._library = library
-        self.current, self.pause, self.in_thread = library.current, library.sleep, library.in_thread
+        self.in_thread = library.in_thread
         self._turns: dict[int, tuple[Any, Any]] = {}  # who waits, and the handle, by a number of the handle
         self._has_reader = False
         self._tag = ffi.new("uint64_t *")

@@ -7,10 +7,10 @@ from typing import Any, Callable, NoReturn, Optional, Union
 from weakref import ref
 
 from ._core import ffi, lib
-from ._errors import Busy, Closed, InvalidOption, Lost, NotHeld, RedlockError, Vote, error
+from ._errors import Busy, Closed, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
 from ._native import held_by, text, votes
 from ._options import contradiction, seconds_hint, seconds_of, spelled
-from ._process import this_process
+from ._process import generation, this_process
 from .types import Resource, Resources, Seconds
 
 HELD = lib.REDLOCK_STATE_HELD
@@ -31,11 +31,13 @@ AT_ONCE = lib.REDLOCK_AT_ONCE
 PAUSE_S = 0.0005  # before it is asked again whether another act has ended; then it doubles
 NULL = ffi.NULL
 
+free = lib.redlock_lock_free
+owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
+_make = lib.make_lock
+
 
 class Facts:
     """What a hold says of itself, and a lock of the caller's hold."""
-
-    __slots__ = ()
 
     _resource: Union[Resource, tuple[Resource, ...]]
 
@@ -150,13 +152,10 @@ class Facts:
 class HoldBase(Facts):
     """One native handle, which no other hold ever gets. It refers to no Lock."""
 
-    __slots__ = (
-        "_client", "_resource", "_handle", "_renew", "_on_lost", "_cancel_on_lost", "_context", "_owner", "_frames",
-        "_count", "_has_ended", "_loss", "__weakref__",
-    )
-
-    _tag: int = 0
-    """By which the core reports the ends of its operations."""
+    _client: Any = None
+    _handle: Any = NULL
+    _owner: Any = ref(set())  # a weak reference to a thread, a greenlet or a task: the same one for the same owner
+    _context: Any
 
     # What a hold asks of its engine; the one in memory has the same.
     _state_of = lib.redlock_lock_state
@@ -175,21 +174,42 @@ class HoldBase(Facts):
     _adopt_of = lib.redlock_lock_adopt_bytes
     _held_by_of: Any = staticmethod(held_by)
 
-    def __init__(
-        self, client: Any, resource: Any, renew: Optional[bool], on_lost: Any, cancel_on_lost: bool = False
-    ) -> None:
-        """Called by locks."""
-        self._handle: Any = NULL
-        self._resource = resource
-        self._renew = renew  # what the options say; None: blocks renew
-        self._on_lost: Optional[Callable[[Any], object]] = on_lost
-        self._cancel_on_lost = cancel_on_lost
-        self._owner: Callable[[], Any] = nobody  # a weak reference to a thread, a greenlet or a task
-        self._frames: list[Any] = []  # which have entered blocks with it, as numbers, and its count then
+    def __init__(self, lock: Any, is_block: bool = False) -> None:
+        """Called by locks. It has acquired nothing yet."""
+        client, renew = lock._client, lock._renew
+        renews = is_block and renew is None  # blocks do, unless it was said otherwise
+        process = client._registered
+        self._resource = lock._resource
+        self._renew = renews or renew  # what the options say; None: blocks renew
+        self._on_lost: Optional[Callable[[Any], object]] = lock._on_lost
+        self._cancel_on_lost: bool = lock._cancel_on_lost
+        self._frames: Any = ()  # which have entered blocks with it, as numbers, and its count then
         self._count = 1  # how often its owner has acquired it, of a re-entrant lock
         self._has_ended = False  # it was released or detached
         self._loss = ""  # the reason, once the loss is known here; the core knows it before
-        self._client: Any = client  # last: what has a client is made
+        tags = client._tags
+        self._tag = tag = 0 if tags is None else next(tags)
+        self._client = client  # last: what has a client is made
+        made = _make(client._handle, process, lock._recipe, len(lock._name), renews, tag)
+        self._handle = owned(made, free)
+        if lock._more or not made:
+            self._complete(lock, is_block, process)
+
+    def _complete(self, lock: Any, is_block: bool, process: int) -> None:
+        """Of several resources, or the first one of a process; raises what there is no handle for."""
+        for another in lock._more:
+            if self._handle and lib.redlock_lock_add(self._handle, another, len(another)):
+                self._handle = NULL
+        if self._handle:
+            return
+        if process != generation():
+            self._client._register()
+            HoldBase.__init__(self, lock, is_block)
+            return
+        if self._client.closed:
+            this_process.stay_if_leaving()
+            raise Closed("the client is closed", resource=self._resource)
+        raise NoMemory("no memory for a lock", resource=self._resource)
 
     def _mine(self, owner: Any = None) -> HoldBase:
         return self
@@ -206,7 +226,9 @@ class HoldBase(Facts):
 
     def _is_lost(self) -> bool:
         state = self._state()  # before, as a release in another thread sets the mark first
-        return bool(self._loss) or (not self._has_ended and state not in (HELD, ADOPTED))
+        if self._has_ended:  # or is about to find out that it was lost
+            return bool(self._loss) or state in (LOST, FORKED)
+        return state not in (HELD, ADOPTED)
 
     def _votes(self) -> dict[str, Vote]:
         return votes(self._handle, list(self._client._nodes))
@@ -365,7 +387,7 @@ class HoldBase(Facts):
 
     def _abandon_release(self) -> None:
         """After a release that failed or was interrupted: before it has begun the lock stays held."""
-        if not self._loss and self._state_of(self._handle) in (HELD, ADOPTED):
+        if not self._loss and self._state_of(self._handle) in (HELD, ADOPTED, LOST):
             self._has_ended = False
 
     def _abandon(self) -> None:
@@ -456,16 +478,17 @@ class HoldBase(Facts):
         logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
 
     def __del__(self) -> None:
-        client = getattr(self, "_client", None)
-        if client is None:
-            return
-        if client._is_open and not self._has_ended and self._state_of(self._handle) == HELD:
+        if self._client is not None and not self._has_ended:
+            self._collect()
+        self._handle = NULL  # for coroutines that are collected with it, and later
+
+    def _collect(self) -> None:
+        """It goes out of scope without a release."""
+        if self._client._is_open and self._state_of(self._handle) == HELD:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        if client._watched:
-            self._unwatch()
-        self._handle = NULL  # for coroutines that are collected with it, and later
+        self._end()
 
     def __repr__(self) -> str:
         state = "not held any more" if self._has_ended else _STATES.get(self._state(), "lost")
@@ -474,10 +497,6 @@ class HoldBase(Facts):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Hold cannot be pickled or copied: hand it over with detach() and Client.adopt()")
-
-
-def nobody() -> None:
-    """The owner of a hold that no Lock knows."""
 
 
 _LOSSES = {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from typing import Any, Callable, Mapping, NoReturn, Optional, Sequence
-from weakref import ref
 
-from ._core import ffi, lib
-from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError
-from ._hold import ADOPTED, BUSY, FORKED, HELD, LOST, Facts, HoldBase
+from ._core import lib
+from ._errors import Busy, InvalidOption, NoMemory, NotHeld, RedlockError
+from ._hold import ADOPTED, BUSY, FORKED, HELD, LOST, Facts, HoldBase, free, owned
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
-from ._process import generation, this_process
 from .types import Resources, Seconds
 
 OPTIONS_KEPT = 1000
@@ -27,9 +25,6 @@ WARN_AFTER_MS = 1000
 Checked = tuple[bytes, Optional[bool], bool]
 """Options as names and values for the core; renew; and whether several may hold such a lock."""
 
-_free = lib.redlock_lock_free
-_owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
-_make = lib.make_lock
 now_ms = lib.redlock_now_ms
 
 
@@ -51,16 +46,13 @@ class LockBase(Facts):
     """It has no native handle. A signal handler may raise between any two steps, so every change of the table is a
     single call of the list, which others see done or not done; there is no mutex that could stay taken."""
 
-    __slots__ = (
-        "_client", "_resource", "_name", "_more", "_recipe", "_renew", "_admits_several", "_on_lost",
-        "_cancel_on_lost", "_holds", "_refused", "_given", "__weakref__",
-    )
-
     _keywords = LOCK_KEYWORDS | {"on_lost"}
     _implied: Mapping[str, Any] = {}  # options that nobody has written
     _hold_type: Any = HoldBase
     _sharer = "thread"
-    _is_reentrant = False
+    _reenters = False
+    _refused: Any = None
+    _given: Any
 
     def __init__(
         self, client: Any, resource: Resources, options: Mapping[str, Any], function: str,
@@ -71,8 +63,9 @@ class LockBase(Facts):
         self._resource = tuple(resource) if isinstance(resource, list) else resource
         self._on_lost, self._cancel_on_lost = on_lost, cancel_on_lost
         self._holds: list[HoldBase] = []
-        self._refused: Any = None
         self._more: Sequence[bytes] = ()
+        # what each acquisition asks for is found in the object at once
+        self._type, self._is_reentrant = self._hold_type, self._reenters
         try:
             self._name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
         except (AttributeError, UnicodeEncodeError):
@@ -99,9 +92,9 @@ class LockBase(Facts):
     def _checked(self, options: Mapping[str, Any], function: str, key: Any) -> Checked:
         """Step by step, each of which may be refused in words, on a handle that acquires nothing."""
         client = self._client
-        trial = HoldBase(client, self._resource, None, None)
-        trial._has_ended = True
-        handle = trial._handle = _owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), _free)
+        trial = HoldBase.__new__(HoldBase)
+        trial._client, trial._resource, trial._has_ended, trial._loss = client, self._resource, True, ""
+        handle = trial._handle = owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), free)
         if not handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
         if lib.redlock_lock_state(handle) == lib.REDLOCK_STATE_INVALID:
@@ -128,26 +121,6 @@ class LockBase(Facts):
         client._settings[key] = checked
         return checked
 
-    def _new(self, is_block: bool = False) -> Any:
-        """A hold that has acquired nothing yet."""
-        client, renew = self._client, self._renew
-        process, renews = client._registered, renew is None and is_block  # blocks do, unless it was said otherwise
-        hold = self._hold_type(client, self._resource, renews or renew, self._on_lost, self._cancel_on_lost)
-        handle = _owned(_make(client._handle, process, self._recipe, len(self._name), renews, hold._tag), _free)
-        for another in self._more:
-            if handle and lib.redlock_lock_add(handle, another, len(another)):
-                handle = ffi.NULL
-        hold._handle = handle
-        if not handle:
-            if process != generation():
-                client._register()
-                return LockBase._new(self, is_block)
-            if client.closed:
-                this_process.stay_if_leaving()
-                raise Closed("the client is closed", resource=self._resource)
-            raise NoMemory("no memory for a lock", resource=self._resource)
-        return hold
-
     def _of_kind(self) -> dict[str, int]:
         """What it says itself of permits, for client.status()."""
         words = self._recipe[len(self._name):].split(b"\0")
@@ -156,7 +129,7 @@ class LockBase(Facts):
 
     def _new_probe(self) -> Any:
         """What asks the nodes, and acquires nothing."""
-        probe = self._new()
+        probe = self._type(self)
         probe._has_ended = True
         return probe
 
@@ -167,7 +140,7 @@ class LockBase(Facts):
             value = token.encode("utf-8")
         except UnicodeEncodeError as failure:
             raise ValueError(f"token={token!r}: cannot be written as UTF-8: {failure.reason}") from None
-        hold = self._new()
+        hold = self._type(self)
         status = hold._adopt_of(hold._handle, value, len(value))
         if status:
             raise hold._error(status)
@@ -179,11 +152,10 @@ class LockBase(Facts):
 
     def _granted(self, hold: Any, owner: Any) -> None:
         """It is the newest of its owner from now on."""
-        hold._owner = ref(owner)
-        holds = self._holds
-        if holds:
+        hold._owner = owner
+        if self._holds:
             self._tidy(owner)
-        holds.append(hold)
+        self._holds.append(hold)
         if hold._on_lost is not None:
             hold._watch()
 
@@ -191,9 +163,9 @@ class LockBase(Facts):
         """Deletes the keys that the owner's lost holds have left: they outlast the lease by the drift of clocks. And
         completes its releases of which signals have cut off the call and its repair."""
         for hold in self._holds[:]:
-            if hold._has_ended and hold._owner() is owner and hold._state() in (HELD, ADOPTED):
+            if hold._has_ended and hold._owner is owner and hold._state() in (HELD, ADOPTED):
                 hold._forget()
-            if not hold._has_ended and hold._owner() is owner and hold._state() == LOST and not self._admits_several:
+            if not hold._has_ended and hold._owner is owner and hold._state() == LOST and not self._admits_several:
                 hold._loss = hold._reason()
                 hold._forget()
 
@@ -205,38 +177,35 @@ class LockBase(Facts):
             if hold._has_ended:  # a block that has not been left yet will look for it, unless a signal has cut it off
                 is_over = not hold._frames or ended > ENDED_KEPT
             else:
-                is_mine = not self._admits_several and not hold._frames and hold._owner() is owner
+                is_mine = not self._admits_several and not hold._frames and hold._owner is owner
                 is_over = (is_mine and hold.lost) or (len(self._holds) >= LOST_KEPT and not hold.owned())
             if is_over:
-                self._take_off(hold)
+                self._forget(hold, True)
 
-    def _take_off(self, hold: Any) -> None:
-        try:
-            self._holds.remove(hold)
-        except ValueError:
-            pass
-
-    def _forget(self, hold: Any) -> None:
-        """After a release."""
-        if hold._has_ended and not hold._frames:
-            self._take_off(hold)
+    def _forget(self, hold: Any, is_over: bool = False) -> None:
+        """After a release, unless a block will look for it."""
+        if is_over or (hold._has_ended and not hold._frames):
+            try:
+                self._holds.remove(hold)
+            except ValueError:
+                pass
 
     def _abandon(self, hold: Any) -> None:
         hold._abandon()
         if hold._has_ended:
-            self._take_off(hold)
+            self._forget(hold, True)
 
     def _own(self, owner: Any) -> Optional[HoldBase]:
         """The newest of the owner's holds, or one whose owner has ended; None without."""
         live = []
-        for hold in reversed(self._holds[:]):
+        for hold in self._holds[::-1]:
             if not hold._has_ended:
-                if owner is not None and hold._owner() is owner:
+                if hold._owner is owner:
                     return hold
                 live.append(hold)
         if len(live) == 1 and self._is_over(live[0]._owner()):
             if owner is not None:
-                live[0]._owner = ref(owner)
+                live[0]._owner = owner
             return live[0]
         return None
 
@@ -285,10 +254,13 @@ class LockBase(Facts):
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
-    def _begin_block(self, hold: Any, key: Any) -> None:
-        block = key, hold._count
+    def _begin_block(self, hold: Any, at: int, code: Any) -> None:
+        block = at, code, hold._count
         try:
-            hold._frames.append(block)
+            if hold._frames:
+                hold._frames.append(block)
+            else:
+                hold._frames = [block]
             hold._enter_body()
         except BaseException:  # of a signal handler, for example: the block does not begin
             if block in hold._frames:
@@ -300,27 +272,26 @@ class LockBase(Facts):
         """The hold of the block that a frame leaves, and which of its acquisitions that is; of one that was entered
         elsewhere, by an ExitStack for example, the newest of the owner's that no frame on a stack will look for, or
         else the only one of that kind."""
-        key = key_of(frame)
-        holds = self._holds[::-1]
+        at, code, holds = id(frame), frame.f_code, self._holds[::-1]
         for hold in holds:
             for block in hold._frames[::-1]:
-                if block[0] == key:
+                if block[0] == at and block[1] is code:
                     hold._frames.remove(block)
-                    return hold, block[1]
+                    return hold, block[2]
         owner, alive = self._client._current(), set()
         has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-        for at in sys._current_frames().values() if has_gil else [frame]:  # of a thread that runs they may not be read
-            while at is not None:
-                alive.add(key_of(at))
-                at = at.f_back
-        entered = [hold for hold in holds if hold._frames and hold._frames[-1][0] not in alive]
-        own = [hold for hold in entered if hold._owner() is owner]
+        for one in sys._current_frames().values() if has_gil else [frame]:  # of a thread that runs they may not be read
+            while one is not None:
+                alive.add((id(one), one.f_code))
+                one = one.f_back
+        entered = [hold for hold in holds if hold._frames and hold._frames[-1][:2] not in alive]
+        own = [hold for hold in entered if hold._owner is owner]
         if not own and not has_gil:  # another thread's: those of the module that leaves it, contextlib for example
-            entered = [hold for hold in entered if hold._frames[-1][0][1].co_filename == frame.f_code.co_filename]
+            entered = [hold for hold in entered if hold._frames[-1][1].co_filename == frame.f_code.co_filename]
         if not own and len(entered) != 1:
             return self._mine(owner), 1
         left = (own or entered)[0]
-        return left, left._frames.pop()[1]
+        return left, left._frames.pop()[2]
 
     # ---- what it does and says, told here for both surfaces ---------------------------------------------------------
 
@@ -362,7 +333,7 @@ class LockBase(Facts):
         """Why it was not acquired."""
         words, owner = "", self._client._current()
         if status == BUSY and not self._admits_several:
-            owners = [other._owner() for other in self._holds[:] if other.owned()]
+            owners = [other._owner for other in self._holds[:] if other.owned()]
             if owner in owners:
                 words = f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
             elif owners:
@@ -370,7 +341,7 @@ class LockBase(Facts):
         return hold._error(status, words)  # type: ignore[no-any-return]
 
     def _waits_for_itself(self, owner: Any) -> bool:
-        return not self._admits_several and any(hold._owner() is owner and hold.owned() for hold in self._holds[:])
+        return not self._admits_several and any(hold._owner is owner and hold.owned() for hold in self._holds[:])
 
     def __repr__(self) -> str:
         held = [hold for hold in self._holds[:] if hold.locked()]
@@ -405,9 +376,4 @@ def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:
     return known
 
 
-calling_frame = sys._getframe
-
-
-def key_of(frame: Any) -> tuple[int, Any]:
-    """Tells it from all other frames as long as it lives, and from most of those that come later."""
-    return id(frame), frame.f_code
+calling_frame = sys._getframe  # its id and code tell it from all others while it lives, and from most of later ones

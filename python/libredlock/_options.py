@@ -202,6 +202,7 @@ def milliseconds(keyword: str, value: Any, allowed: str) -> int:
 
 
 BY_OPTION = -2
+NOT_GIVEN = -1
 
 # A year: what the core takes. threading.TIMEOUT_MAX, which locks of threading take, is longer.
 LONGEST_WAIT_MS = 31_536_000_000
@@ -209,7 +210,7 @@ LONGEST_WAIT_MS = 31_536_000_000
 
 def wait_ms(blocking: bool, timeout: Any) -> int:
     """The wait for acquire(blocking, timeout), judged as threading.Lock judges them."""
-    if blocking is True and isinstance(timeout, (int, float)) and timeout == -1:
+    if blocking is True and (timeout is NOT_GIVEN or (isinstance(timeout, (int, float)) and timeout == -1)):
         return BY_OPTION
     if not isinstance(blocking, bool):
         raise TypeError(f"blocking={blocking!r}: takes True or False; acquire(timeout=5) waits for 5 seconds at most")

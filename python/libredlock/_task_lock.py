@@ -15,7 +15,7 @@ from ._binding import Binding, call_in, need_loop, running_loop
 from ._election import CandidateBase, ElectionBase, SeatBase, TermBase
 from ._errors import Cancelled, Closed, RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase
-from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame, key_of
+from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from .types import Seconds
 
@@ -48,26 +48,23 @@ class Hold(HoldBase):
     since. `async with hold:` releases it at the end of the block, and renews it until then.
     """
 
-    __slots__ = ("_tag", "_binding", "_body", "_cancellations", "_has_cancelled")
-
     if TYPE_CHECKING:
         _client: Client
 
-    def __init__(self, client: Any, *arguments: Any) -> None:
-        """Called by locks."""
-        self._tag = next(client._tags)
-        self._binding: Optional[Binding] = None
-        self._body: Optional[asyncio.Task[Any]] = None
-        self._has_cancelled = False
-        super().__init__(client, *arguments)
+    _binding: Optional[Binding] = None
+    _body: Optional[asyncio.Task[Any]] = None
+    _has_cancelled = False
+    _cancellations = 0
 
     async def release(self) -> None:
-        loop = need_loop()
+        client, loop = self._client, running_loop() or need_loop()
         try:
             if not self._begin_release():
                 return
             self._has_ended = True
-            status = await self._client._begin(self, self._client._bind(loop).loop, RELEASE, 0)
+            if client._binding is None or client._binding.loop is not loop:
+                client._bind(loop)
+            status = await client._begin(self, loop, RELEASE, 0)
             if status == IN_FLIGHT:  # another task is extending it
                 status = await self._in_turn(RELEASE, 0)
             self._unwatch()
@@ -135,7 +132,7 @@ class Hold(HoldBase):
         """At the end of a block; True for an error that ends there."""
         is_its_end = self._unwatch_body(failure) or self._is_its_end(failure)
         try:
-            if self._is_left_to_release(count):
+            if self._count == count == 1 or self._is_left_to_release(count):
                 await self.release()
         except RedlockError as loss:
             if self._leaves(loss, failure, is_its_end):
@@ -151,7 +148,8 @@ class Hold(HoldBase):
     # ---- its loss ---------------------------------------------------------------------------------------------------
 
     def _unwatch(self) -> None:
-        super()._unwatch()
+        if self._client._watched:
+            super()._unwatch()
         if self._has_ended and self._binding is not None:
             self._binding.holds.pop(self._tag, None)
 
@@ -210,11 +208,6 @@ class Hold(HoldBase):
             is_ours = failure is not None and failure.args == (CANCEL_MESSAGE,)
         return is_ours and isinstance(failure, asyncio.CancelledError)
 
-    def __del__(self) -> None:
-        if getattr(self, "_binding", None) is not None:
-            self._binding.holds.pop(self._tag, None)  # type: ignore[union-attr]
-        super().__del__()
-
 
 class Lock(LockBase):
     """A lock on one resource, or on several: a name with options, made by Client.lock(). Use it as an asyncio.Lock, or
@@ -224,8 +217,6 @@ class Lock(LockBase):
     one of the task that calls them. Without one owned() and `lost` are False, `remaining` is 0.0, `loss` is None, and
     the others raise NotHeld. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
     """
-
-    __slots__ = ()
 
     if TYPE_CHECKING:
         _client: Client
@@ -266,7 +257,8 @@ class Lock(LockBase):
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
-        return self._enter(key_of(calling_frame(1)), self._client._current())  # type: ignore[return-value]
+        frame = calling_frame(1)
+        return self._enter(id(frame), frame.f_code, self._client._current())  # type: ignore[return-value]
 
     @awaited
     def __aexit__(
@@ -290,9 +282,9 @@ class Lock(LockBase):
     async def _do(self, act: str, ttl: Any, owner: Any) -> float:
         return float(await getattr(self._mine(owner), act)(ttl))
 
-    async def _enter(self, key: Any, owner: Any) -> Hold:
+    async def _enter(self, at: int, code: Any, owner: Any) -> Hold:
         hold: Hold = await self._take(BY_OPTION, True, True, owner)
-        self._begin_block(hold, key)
+        self._begin_block(hold, at, code)
         return hold
 
     async def _exit(self, hold: Any, count: int, failure: Optional[BaseException]) -> None:
@@ -309,16 +301,16 @@ class Lock(LockBase):
         if binding is None or binding.loop is not running_loop():
             binding = client._bind()
         if owner is None:
-            owner = asyncio.current_task() or binding.loop
+            owner = ref(asyncio.current_task() or binding.loop)
         if self._is_reentrant:
             hold = self._again(owner)
             if hold is not None:
                 return hold
         if self._holds:
             self._give_up(owner)
-        hold = self._new(is_block)
+        hold = self._type(self, is_block)
         try:
-            hold._owner = ref(owner)
+            hold._owner = owner
             if binding.timer is None:
                 binding.timer = binding.loop.call_later(WARN_AFTER_MS / 1000, binding.watch_waits)
             status = await self._acquire(hold, limit_ms, binding)
@@ -354,9 +346,7 @@ class RLock(Lock):
     and so does each release; then it may be taken again.
     """
 
-    __slots__ = ()
-
-    _is_reentrant = True
+    _reenters = True
 
 
 class Term(TermBase, Hold):
@@ -367,13 +357,15 @@ class Term(TermBase, Hold):
     stands by again.
     """
 
-    __slots__ = ()
-
 
 class Seat(SeatBase, Lock):
     """The lock of an election."""
 
     _hold_type: Any = Term
+
+    def _acquire(self, hold: Any, limit_ms: int, binding: Binding) -> Awaitable[int]:
+        self.waiting.append(hold)
+        return super()._acquire(hold, limit_ms, binding)
 
 
 class Election(ElectionBase):

@@ -12,7 +12,7 @@ from ._core import lib
 from ._election import CandidateBase, ElectionBase, SeatBase, TermBase
 from ._errors import Cancelled, Closed, RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDING, WHO, HoldBase
-from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame, key_of
+from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import this_process
@@ -33,19 +33,23 @@ class Hold(HoldBase):
     since. `with hold:` releases it at the end of the block, and renews it until then.
     """
 
-    __slots__ = ()
-
     if TYPE_CHECKING:
         _client: Client
 
     def release(self) -> None:
+        client, status = self._client, -1
         try:  # around it all: a signal handler may raise between any two steps
-            if not self._begin_release():
-                return
-            self._has_ended = True
-            status = self._client._release(self._handle)
+            if client._is_open and not (self._has_ended or self._loss or self._on_lost) and self._count == 1:
+                self._has_ended = True
+                status = client._release_held(self._handle)
+                self._has_ended = status >= 0
+            if status < 0:
+                if not self._begin_release():
+                    return
+                self._has_ended = True
+                status = client._release(self._handle)
             if status == IN_FLIGHT:  # another thread is extending it
-                status = self._in_turn(lambda: self._client._release(self._handle))
+                status = self._in_turn(lambda: client._release(self._handle))
             if self._on_lost is not None:
                 self._unwatch()
             if status != OK:
@@ -110,7 +114,7 @@ class Hold(HoldBase):
         """At the end of a block; True for an error that ends there."""
         is_its_end = failure is not None and self._is_its_end(failure)
         try:
-            if self._is_left_to_release(count):
+            if self._count == count == 1 or self._is_left_to_release(count):
                 self.release()
         except RedlockError as loss:
             if self._leaves(loss, failure, is_its_end):
@@ -129,8 +133,6 @@ class Lock(LockBase):
     newest one of the calling thread. Without one owned() and `lost` are False, `remaining` is 0.0, `loss` is None, and
     the others raise NotHeld. Errors are subclasses of RedlockError.
     """
-
-    __slots__ = ()
 
     if TYPE_CHECKING:
         _client: Client
@@ -175,7 +177,8 @@ class Lock(LockBase):
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
         hold: Hold = self._take(BY_OPTION, True, True)
-        self._begin_block(hold, key_of(calling_frame(1)))
+        frame = calling_frame(1)
+        self._begin_block(hold, id(frame), frame.f_code)
         return hold
 
     def __exit__(
@@ -200,7 +203,7 @@ class Lock(LockBase):
                 return hold
         if self._holds:
             self._give_up(client._current())
-        hold = self._new(is_block)
+        hold = self._type(self, is_block)
         try:
             status = self._acquire(hold, limit_ms)
             if status == OK:
@@ -233,9 +236,7 @@ class RLock(Lock):
     and so does each release; then it may be taken again.
     """
 
-    __slots__ = ()
-
-    _is_reentrant = True
+    _reenters = True
 
 
 class Term(TermBase, Hold):
@@ -247,8 +248,6 @@ class Term(TermBase, Hold):
     stands by again.
     """
 
-    __slots__ = ()
-
 
 class Seat(SeatBase, Lock):
     """The lock of an election."""
@@ -257,6 +256,7 @@ class Seat(SeatBase, Lock):
 
     def _acquire(self, hold: Any, limit_ms: int) -> int:
         """A stop() that came before the wait has begun ends it, too."""
+        self.waiting.append(hold)
         if self._client._greenlets is not None:
             return super()._acquire(hold, limit_ms)
         status: int = _run(hold._handle, ACQUIRE, limit_ms, 0)

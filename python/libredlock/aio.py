@@ -14,6 +14,7 @@ import asyncio
 import itertools
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
+from weakref import ref
 
 from ._base import ClientBase, Report
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
@@ -247,7 +248,8 @@ class Client(ClientBase):
 
     def _current(self) -> object:
         loop = running_loop()
-        return None if loop is None else asyncio.current_task(loop)
+        task = None if loop is None else asyncio.current_task(loop)
+        return None if task is None else ref(task)
 
     # ---- event loops ------------------------------------------------------------------------------------------------
 

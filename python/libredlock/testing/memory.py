@@ -38,8 +38,6 @@ _NODE = "unix:///memory"  # never asked
 class InMemory(HoldBase):
     """A hold whose engine is the store."""
 
-    __slots__ = ()
-
     _state_of = staticmethod(lambda handle: handle.state() if handle else lib.REDLOCK_STATE_FREE)
     _validity_ms_of = staticmethod(lambda handle: handle.validity_ms())
     _fence_of = staticmethod(lambda handle: handle.fence)
@@ -56,6 +54,11 @@ class InMemory(HoldBase):
     _start_of = staticmethod(lambda handle, operation, argument: handle.start(operation, argument))
     _held_by_of = staticmethod(lambda handle: handle.held_by())
 
+    def __init__(self, lock: Any, is_block: bool = False) -> None:
+        super().__init__(lock, is_block)
+        names = tuple(self._client._prefix + name for name in (lock._name, *lock._more))
+        self._handle = Handle(self._client, self._handle, names, "permits" in lock._of_kind())
+
     def _votes(self) -> Dict[str, Vote]:
         """What the memory would answer."""
         votes: Dict[str, Vote] = self._handle.votes()
@@ -65,23 +68,15 @@ class InMemory(HoldBase):
 class MemoryHold(InMemory, _thread_lock.Hold):
     """A Hold of a MemoryClient."""
 
-    __slots__ = ()
-
 
 class MemoryTerm(InMemory, _thread_lock.Term):
     """A Term of a MemoryClient."""
-
-    __slots__ = ()
 
 
 class _Looks(InMemory, _task_lock.Hold):
     """Finds out by a timer that its lease has ended."""
 
-    __slots__ = ("_timer",)
-
-    def __init__(self, *arguments: Any) -> None:
-        self._timer: Optional[asyncio.TimerHandle] = None
-        super().__init__(*arguments)
+    _timer: Optional[asyncio.TimerHandle] = None
 
     def _foresee_end(self) -> None:
         loop = running_loop()
@@ -94,13 +89,9 @@ class _Looks(InMemory, _task_lock.Hold):
 class AsyncMemoryHold(_Looks):
     """A Hold of an AsyncMemoryClient."""
 
-    __slots__ = ()
-
 
 class AsyncMemoryTerm(_Looks, _task_lock.Term):
     """A Term of an AsyncMemoryClient."""
-
-    __slots__ = ()
 
 
 def _look(reference: Any) -> None:
@@ -112,15 +103,7 @@ def _look(reference: Any) -> None:
         hold._foresee_end()
 
 
-class _Locks(_lock.LockBase):
-    def _new(self, is_block: bool = False) -> Any:
-        hold = super()._new(is_block)
-        names = tuple(self._client._prefix + name for name in (self._name, *self._more))
-        hold._handle = Handle(self._client, hold._handle, names, "permits" in self._of_kind())
-        return hold
-
-
-class MemoryLock(_Locks, _thread_lock.Lock):
+class MemoryLock(_thread_lock.Lock):
     """A Lock of a MemoryClient."""
 
     _hold_type: Any = MemoryHold
@@ -139,10 +122,11 @@ class MemorySeat(SeatBase, MemoryLock):
     _hold_type: Any = MemoryTerm
 
     def _acquire(self, hold: Any, limit_ms: int) -> int:
+        self.waiting.append(hold)
         return int(lib.REDLOCK_CANCELLED) if self.is_stopped else super()._acquire(hold, limit_ms)
 
 
-class AsyncMemoryLock(_Locks, _task_lock.Lock):
+class AsyncMemoryLock(_task_lock.Lock):
     """A Lock of an AsyncMemoryClient."""
 
     _hold_type: Any = AsyncMemoryHold
@@ -152,7 +136,7 @@ class AsyncMemoryRLock(AsyncMemoryLock, _task_lock.RLock):
     """An RLock of an AsyncMemoryClient."""
 
 
-class AsyncMemorySeat(SeatBase, AsyncMemoryLock):
+class AsyncMemorySeat(_task_lock.Seat, AsyncMemoryLock):
     """The lock of an election."""
 
     _hold_type: Any = AsyncMemoryTerm
@@ -267,6 +251,7 @@ class MemoryClient(_InMemory, _client.Client):
     def _choose_how_to_wait(self) -> None:
         super()._choose_how_to_wait()
         self._drive = self._drive_memory
+        self._release_held = lambda handle: -1
         self._release = lambda handle: self._drive(self, handle, lib.REDLOCK_RELEASE, 0)
 
     def _drive_memory(self, client: Any, handle: Any, operation: int, argument: int) -> int:
