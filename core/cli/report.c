@@ -60,20 +60,23 @@ static json_t *nodes_json(const struct session *session)
   return nodes;
 }
 
+static json_t *hex_json(const char *bytes, size_t size)
+{
+  char *hex = must(calloc(size + 1, 2));
+  for (size_t i = 0; i < size; i++)
+    sprintf(hex + 2 * i, "%02x", (unsigned char)bytes[i]);
+  json_t *text = must(json_string(hex));
+  free(hex);
+  return text;
+}
+
 /* JSON has no bytes: values that are not UTF-8 are given in hexadecimal. */
 void set_bytes(json_t *report, const char *key, const char *bytes, size_t size)
 {
   json_t *text = json_stringn(bytes, size);
-  if (text != NULL) {
-    json_object_set_new(report, key, text);
-    return;
-  }
-  char *hex = must(calloc(size + 1, 2));
-  for (size_t i = 0; i < size; i++)
-    sprintf(hex + 2 * i, "%02x", (unsigned char)bytes[i]);
-  char *key_of_hex = format("%s_hex", key);
-  set_text(report, key_of_hex, hex);
-  free(key_of_hex);
+  char *named = format("%s%s", key, text != NULL ? "" : "_hex");
+  json_object_set_new(report, named, text != NULL ? text : hex_json(bytes, size));
+  free(named);
 }
 
 char *outcome(const struct session *session, int status)
@@ -120,17 +123,19 @@ void set_held_by(json_t *report, json_t *client)
     json_object_set_new(report, "held_by", client);
 }
 
-static void set_more(json_t *report, const struct args *args)
+/* All in one form, so that a reader need not tell which of them are digits. */
+static void set_resources(json_t *report, const struct args *args)
 {
-  json_t *all = must(json_array());
-  json_array_append_new(all, json_incref(json_object_get(report, "resource")));
-  for (int i = 0; i < args->more_count; i++) {
-    json_t *one = must(json_object());
-    set_bytes(one, "resource", args->more[i], strlen(args->more[i]));
-    json_array_append_new(all, json_incref(json_object_get(one, "resource")));
-    json_decref(one);
+  json_t *texts = must(json_array()), *hexes = must(json_array());
+  for (int i = 0; i <= args->more_count; i++) {
+    const char *name = i == 0 ? args->resource : args->more[i - 1];
+    json_array_append_new(hexes, hex_json(name, strlen(name)));
+    json_array_append_new(texts, json_string(name)); /* nothing unless it is UTF-8 */
   }
-  json_object_set_new(report, "resources", all);
+  bool are_texts = json_array_size(texts) == json_array_size(hexes);
+  json_object_set(report, are_texts ? "resources" : "resources_hex", are_texts ? texts : hexes);
+  json_decref(texts);
+  json_decref(hexes);
 }
 
 json_t *report_json(const struct session *session, int status)
@@ -138,7 +143,7 @@ json_t *report_json(const struct session *session, int status)
   json_t *report = must(json_object());
   set_bytes(report, "resource", session->args->resource, strlen(session->args->resource));
   if (session->args->more_count > 0)
-    set_more(report, session->args);
+    set_resources(report, session->args);
   const char *token = session->args->token;
   if (token != NULL)
     set_bytes(report, "token", token, strlen(token));

@@ -57,8 +57,13 @@ def test_all_resources_are_held_or_none(redlock, nodes):
     done = redlock.once("status", "a", "c")
     assert done.stdout.startswith("a\n") and "\nheld: " in done.stdout and "\n\nc\n" in done.stdout
     done, answer = redlock.json("release", "a", "b", token)
-    assert (answer["resource"], answer["resources"]) == ("a", ["a", "b"])
+    assert (answer["resource"], answer["resources"]) == ("a", ["a", "b"]) and "resources_hex" not in answer
     eventually(lambda: types(nodes, "a") == types(nodes, "b") == {"none"}, 20)
+
+
+def test_names_of_bytes_are_all_in_hexadecimal(redlock, nodes):
+    done, answer = redlock.json("acquire", "a", b"\xff", "b")
+    assert done.returncode == 0 and answer["resources_hex"] == ["61", "ff", "62"] and "resources" not in answer
 
 
 def test_what_cannot_be_combined_is_refused(redlock):
