@@ -296,7 +296,7 @@ static int report(struct bench *bench)
     int status = bench->last_failure == REDLOCK_OK ? REDLOCK_NO_QUORUM : bench->last_failure; /* none had ended */
     int code = fail(exit_code_of(bench->session->args, status), "no lock was acquired: %s", message);
     free(message);
-    return code;
+    return bench->session->args->json ? report_words(code, status, failure_words(code)) : code;
   }
   return bench->session->args->json ? print_report_json(bench, seconds) : print_report(bench, seconds);
 }

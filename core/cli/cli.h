@@ -271,7 +271,8 @@ void set_held_by(json_t *report, json_t *client); /* takes client, which may be 
 json_t *report_json(const struct session *session, int status);
 int report_failure(struct session *session, int status);
 int print_json(json_t *report);
-int report_refusal(int code);                        /* in JSON, unless something was; returns the code */
+int report_words(int code, int status, const char *words); /* in JSON, with nothing else; the exit code */
+int report_refusal(int code);                        /* the same of what fail() said, unless something was reported */
 int flush_answer(void);                              /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 

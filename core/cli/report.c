@@ -171,15 +171,19 @@ int flush_answer(void)
 
 static bool json_is_printed;
 
-/* A refusal in JSON, where nothing else was said in it: usage, files, descriptors. */
+int report_words(int code, int status, const char *words)
+{
+  json_t *report = must(json_pack("{s:s,s:s}", "status", redlock_status_name(status), "message", words));
+  return print_json(report) == 0 ? code : EXIT_INTERNAL;
+}
+
+/* Usage, files, descriptors. */
 int report_refusal(int code)
 {
-  const char *status = code == EXIT_USAGE ? "INVALID" : code == EXIT_INTERNAL ? "INTERNAL" : NULL;
   const char *words = failure_words(code);
-  if (json_is_printed || status == NULL || words == NULL)
+  if (json_is_printed || words == NULL || (code != EXIT_USAGE && code != EXIT_INTERNAL))
     return code;
-  json_t *report = must(json_pack("{s:s,s:s}", "status", status, "message", words));
-  return print_json(report) == 0 ? code : EXIT_INTERNAL;
+  return report_words(code, code == EXIT_USAGE ? REDLOCK_INVALID : REDLOCK_INTERNAL, words);
 }
 
 int print_json(json_t *report)

@@ -105,6 +105,10 @@ def test_without_nodes_no_lock_is_acquired(redlock, nodes):
     done = redlock("bench", "--for", "2s", "--outage-wait", "100ms")
     assert done.returncode == UNAVAILABLE and "no lock was acquired: " in done.stderr
     assert "connection refused" in done.stderr and done.stdout == ""
+    done = redlock("bench", "--json", "--for", "2s", "--outage-wait", "100ms")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"]) == (UNAVAILABLE, "NO_QUORUM"), answer
+    assert done.stderr == f"redlock: {answer['message']}\n" and "no lock was acquired: " in done.stderr
 
 
 @pytest.mark.parametrize("workers", [["--threads", "2"], ["--in-flight", "2"]])
