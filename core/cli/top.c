@@ -361,11 +361,20 @@ static int round_of(struct top *top)
   return code;
 }
 
-/* A user without +scan would see that there are no locks. */
-static int say_refused(const struct top *top)
+static void await_scan(struct top *top)
 {
+  while (top->is_scanning && top->session->caught == 0)
+    (void)wait_for_key(top, redlock_now_ms() + 100);
+}
+
+/* The exit code, as of `redlock ls`. */
+static int say_missing(const struct top *top)
+{
+  int status = redlock_lock_status(top->list);
+  if (status == REDLOCK_OK || top->session->caught != 0)
+    return 0;
   json_t *nodes = rows_nodes(top->session, top->list);
-  int code = list_missing(top->session, REDLOCK_REFUSED_CONFIG, false, top->rows, nodes);
+  int code = list_missing(top->session, status, false, top->rows, nodes);
   json_decref(nodes);
   return code;
 }
@@ -374,16 +383,21 @@ static int run(struct top *top)
 {
   int code = 0;
   start_scan(top);
-  while (top->is_scanning && top->session->caught == 0) /* the first of them is awaited */
-    (void)wait_for_key(top, redlock_now_ms() + 100);
-  if (redlock_lock_status(top->list) == REDLOCK_REFUSED_CONFIG)
-    return say_refused(top);
+  await_scan(top);
+  if (redlock_lock_status(top->list) == REDLOCK_REFUSED_CONFIG) { /* there would seem to be no locks */
+    if (top->session->args->json)
+      (void)show(top, top->rows);
+    return say_missing(top);
+  }
   for (int i = 0; code == 0 && !top->is_over && top->session->caught == 0 && (rounds == 0 || i < rounds); i++) {
     if (!top->is_scanning && redlock_now_ms() - top->scanned_ms >= SCAN_MS)
       start_scan(top);
     code = round_of(top);
   }
-  return code;
+  if (code != 0 || rounds == 0 || top->is_over)
+    return code;
+  await_scan(top);
+  return say_missing(top);
 }
 
 static int top_run(struct session *session)
@@ -412,5 +426,6 @@ const struct command top_command = {
     .help = "Shows what `redlock ls` lists, those with most waiters first, every 2 s. Looks for names every 30 s "
             "(SCAN; the user needs +scan); in between it asks about the rows that are shown.\n"
             "Keys: w, h, l, n order the rows by waiters, time held, time left, name; / filters names; q quits.\n"
-            "Without a terminal it prints one table after the other, with --json objects, of 100 rows at most.",
+            "Without a terminal it prints one table after the other, with --json objects, of 100 rows at most. With "
+            "--rounds it exits as ls does.",
     DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}), FLAGS(&every_flag, &rounds_flag), .run = top_run};

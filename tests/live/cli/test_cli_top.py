@@ -4,7 +4,7 @@ import re
 import signal
 import sys
 
-from command import BIN, GENEROUS_TIMEOUTS, LIMIT_S, USAGE, Terminal, read_until
+from command import BIN, GENEROUS_TIMEOUTS, LIMIT_S, REFUSED_CONFIG, UNAVAILABLE, USAGE, Terminal, read_until
 from testing import eventually
 
 
@@ -168,6 +168,7 @@ def test_names_and_a_node_that_is_down_in_one_line_each(redlock, nodes):
         node.kill()
     done = redlock("top", "--connect-timeout", "1s", "--rounds", "1", "orders:")
     assert re.match(r"\S+  1 lock, 0 waiting, names \d s old, of too few nodes\n", done.stdout), done.stdout
+    assert done.returncode == UNAVAILABLE and "2 of 5 nodes were scanned, 3 are needed" in done.stderr, done.stderr
 
 
 def test_a_node_that_refuses_the_scan_is_not_just_ready(redlock, nodes):
@@ -176,6 +177,14 @@ def test_a_node_that_refuses_the_scan_is_not_just_ready(redlock, nodes):
     about_nodes = done.stdout.splitlines()[1]
     assert re.search(re.escape(nodes[0].name) + r" error: .*(SCAN|scan)", about_nodes), about_nodes
     assert about_nodes.count(" ready") == 4 and done.returncode == 0, done.stderr
+
+
+def test_top_that_may_not_scan_says_so_in_an_object(redlock, nodes):
+    for node in nodes:
+        node.command("ACL", "SETUSER", "default", "-scan")
+    done = redlock("top", *GENEROUS_TIMEOUTS, "--json", "orders:")
+    assert json.loads(done.stdout) == {"status": "REFUSED_CONFIG", "locks": [], "truncated": False}
+    assert done.returncode == REFUSED_CONFIG and "0 of 5 nodes were scanned" in done.stderr, done.stderr
 
 
 def test_top_ends_when_nobody_reads_it(redlock, nodes):
