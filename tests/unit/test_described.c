@@ -18,17 +18,20 @@ static int has(const char *words)
 /* A reply that takes long says less of it: what is shown is the middle of what it may be. */
 static void the_offset_of_a_clock_is_the_middle_of_its_bounds(void **state)
 {
+  static const char name[] = "\"clock_offset_ms\":";
   const char *offset, *other;
   (void)state;
   for (int i = 0; i < 2; i++)
     client->engine.net.nodes[i].voter->clock =
         (struct rlk_clock){.low_ns = i ? 2000 * MS : 0, .high_ns = i ? 2000 * MS : 4000 * MS, .at_ns = now_ns};
   assert_true(redlock_client_describe(client, said, sizeof said) > 0);
-  offset = strstr(said, "\"clock_offset_ms\":");
+  offset = strstr(said, name);
   assert_non_null(offset);
-  other = strstr(offset + 1, "\"clock_offset_ms\":");
+  other = strstr(offset + 1, name);
   assert_non_null(other);
-  assert_memory_equal(offset, other, strcspn(offset, ",") + 1);
+  offset += sizeof name - 1, other += sizeof name - 1;
+  /* the clock here is read for each */
+  assert_in_range(llabs(strtoll(offset, NULL, 10) - strtoll(other, NULL, 10)), 0, 1000);
 }
 
 static void the_metrics_have_the_quarantine_of_each_node(void **state)
