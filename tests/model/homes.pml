@@ -1,9 +1,10 @@
 /* Two nodes that keep a queue: clients that do not agree which of them is home.
  *
- * Each waiter stands at two nodes: the first of the resource's order that answers it, which is its home, and another
- * one. Node 0 is the first, and node 1 the second; whom node 0 answers late takes node 1 for home, and stands at node 0
- * as well. The lock is one word, as seen by the majority; besides there is what each node has under the key: node 0 may
- * have lost the holder's, or have one that nobody holds. An attempt is one step.
+ * Each waiter stands at the first node of the resource's order that answers it, which is its home, and at another one:
+ * at once if that one is before home in the order, else from the next round on. Node 0 is the first, and node 1 the
+ * second; whom node 0 answers late takes node 1 for home, and node 0 for the other one. The lock is one word, as seen by the majority; besides there is
+ * what each node has under the key: node 0 may have lost the holder's, or have one that nobody holds. An attempt is one
+ * step.
  *
  * A round: each waiter asks once, and a holder releases in a later one. Places stand by arrival, which is the client's
  * own: it takes it along to other nodes. Wake-ups take any time, but no longer than the round.
@@ -61,6 +62,7 @@ typedef Client {
   byte at;      /* bit n: it has a place at node n */
   byte behind;  /* bit d: d stands before it */
   bit told, asked, vain;
+  bit is_new;   /* it came in this round */
   byte looked, tries, over;
 };
 Client client_[CLIENTS];
@@ -148,12 +150,16 @@ inline forget(c) {
 inline stand(c) {
   if
   :: C.phase == AWAY ->
-       C.phase = WAITS; C.behind = 0;
+       C.phase = WAITS; C.behind = 0; C.is_new = 1;
        for (EACH_CLIENT(i)) { C.behind = C.behind + ((i != c && client_[i].phase == WAITS) << i) }
        i = 0
+#ifdef LIVE
+  :: else -> C.is_new = 0 /* there are no rounds */
+#else
   :: else
+#endif
   fi;
-  C.at = NODES_OF(c)
+  C.at = (C.is_new && HOME(c) == 0 -> 1 : NODES_OF(c))
 }
 
 inline give_back(c) {
@@ -311,7 +317,7 @@ proctype clock() {
   byte c;
   do
   :: d_step { DONE(0) && DONE(1) && DONE(CLIENTS - 1) ->
-       for (EACH_CLIENT(c)) { C.asked = 0; C.tries = 0; C.vain = 0; waits = waits || C.phase == WAITS }
+       for (EACH_CLIENT(c)) { C.asked = 0; C.tries = 0; C.vain = 0; C.is_new = 0; waits = waits || C.phase == WAITS }
        c = 0;
        if :: lock == 0 && waits -> idle++ :: else -> idle = 0 fi;
        waits = 0;

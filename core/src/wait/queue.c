@@ -147,7 +147,8 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
   return RLK_TURN_WAIT;
 }
 
-/* Clients that find home late have the same two nodes, the other way round. */
+/* Clients that find home late have the same two nodes, the other way round. They meet the others at home at once, who
+ * come to the second when they wait for long: most do not, and both places of those would cost the nodes time. */
 static void choose_second(redlock_lock *lock, int home, int64_t now)
 {
   int second = rlk_home_second(lock, lock->key, home, now);
@@ -158,7 +159,8 @@ static void choose_second(redlock_lock *lock, int home, int64_t now)
   if (lock->wait->second != home && lock->wait->second != second)
     leave_node(lock, lock->wait->second);
   if (lock->wait->second != second)
-    lock->wait->spare_due_ns = now;
+    lock->wait->spare_due_ns =
+        second >= 0 && rlk_home_is_above(lock, second, home) ? now : lock->wait->arrived_ns + RLK_ASK_NS;
   lock->wait->home = home;
   lock->wait->second = second;
 }
@@ -219,6 +221,8 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
       rlk_smaller(now + rlk_rank_pause_ns(lock, &lock->wait->rank, lock->wait->home, now), lock->wait->told_ns);
   int64_t moment_ns = rlk_smaller(lock->wait->rank.before * SPREAD_NS, SPREAD_MAX_NS);
   int64_t end_ns = until_ns ? until_ns : now + RLK_WOKEN_NS;
+  if (lock->wait->second >= 0 && !(lock->wait->place.at >> lock->wait->second & 1))
+    at_ns = rlk_smaller(at_ns, lock->wait->spare_due_ns);
   if (until_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
     return at_ns;
   end_ns += MS + (lock->wait->rank.before <= 1 ? 0 : moment_ns);

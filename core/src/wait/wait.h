@@ -49,9 +49,9 @@ struct rlk_wait {
   redlock_lock *next_placed;     /* in its bucket of the places */
   int64_t arrived_ns;            /* its place in the queue is by this */
   uint64_t arrival;              /* ... and among those of its client by this number */
-  struct rlk_place place;        /* in the queues of two nodes: */
-  int home, second;              /* ... the one that it believes, and another one, if home gets late; -1: none */
-  int64_t spare_due_ns;          /* when that is asked for again */
+  struct rlk_place place;        /* in the queues of nodes: */
+  int home, second;              /* ... the one that it believes, and another one, if it waits for long; -1: none */
+  int64_t spare_due_ns;          /* when that is asked, or asked again */
   struct rlk_rank rank;          /* at home */
   int64_t told_ns;               /* by when it was told to ask again; RLK_NEVER */
   int is_told;                   /* that it is its turn, while an attempt or a pause was under way */

@@ -19,9 +19,20 @@ from waiters import LONGEST_US, PROMISES, QUEUE, members, places, subscribers
 def test_clients_are_served_in_the_order_of_arrival(nodes, held, queued):
     turns, _ = queued(5)
     eventually(lambda: len({place.split(b":")[0] for place in places(nodes)}) == 5, 20, "each client has a place")
-    assert sum(bool(members(node)) for node in nodes) == 2, "two nodes have the queue"
+    eventually(lambda: sorted(len(members(node)) for node in nodes) == [0, 0, 0, 5, 5], 5, "on two nodes in the end")
     turns.serve(held)
     eventually(lambda: not places(nodes), 5, "their places are given back")
+
+
+def test_who_waits_for_long_takes_a_second_place(nodes, held, make_client):
+    client = make_client(nodes.urls, **LONG)
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    began_ms = now_ms()
+    spin(client, lambda: places(nodes), 20, "it has its first")
+    assert sum(bool(members(node)) for node in nodes) == 1
+    spin(client, lambda: sum(bool(members(node)) for node in nodes) == 2, 20, "it has a second one")
+    assert 100 <= now_ms() - began_ms < 150
 
 
 def test_waiters_of_a_single_node_are_served_in_order(make_cluster, hold, queued):
