@@ -258,6 +258,17 @@ def test_stop_ends_a_wait():
         assert not waiting.is_alive()
 
 
+def test_stop_before_the_wait_has_begun_ends_it(monkeypatch):
+    client = MemoryClient()
+    with client.lock("scheduler"):
+        election, start = client.election("scheduler"), Handle.start
+        monkeypatch.setattr(Handle, "start", lambda *arguments: (election.stop(), start(*arguments))[1])
+        waiting = threading.Thread(target=lambda: list(election), daemon=True)
+        waiting.start()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
 def test_tasks_take_it_again_and_lead(run):
     async def body():
         client, terms = AsyncMemoryClient(), []

@@ -211,7 +211,7 @@ class Handle:
         self.client, self.native, self.names = client._store_key, native, names
         self.entry: Optional[Entry] = None
         self.token, self.fence, self.slot, self.attempts, self.extensions = "", 0, -1, 0, 0
-        self.is_adopted = self.has_removed = self.has_asked = False
+        self.is_adopted = self.has_removed = self.has_asked = self.is_cancelled = False
         self.status = lib.REDLOCK_NOT_HELD
         self.until_ms = float("inf")
         self.wake: Callable[[], object] = lambda: None
@@ -252,7 +252,10 @@ class Handle:
             self.until_ms = self.store.now_ms() + min(waits_ms, default=float("inf"))
             self.status, self.attempts = PENDING, 0
             with self.store.mutex:
-                self.store.waiting.append(self)
+                if self.is_cancelled:  # before it has begun to wait
+                    self.status = lib.REDLOCK_CANCELLED
+                else:
+                    self.store.waiting.append(self)
             self.store.scan()
         elif operation in (lib.REDLOCK_EXTEND, lib.REDLOCK_EXPIRE):
             self.status = self._extend(argument, operation == lib.REDLOCK_EXPIRE)
@@ -329,6 +332,7 @@ class Handle:
 
     def cancel(self) -> int:
         with self.store.mutex:
+            self.is_cancelled = True
             if self in self.store.waiting:
                 self.store.waiting.remove(self)
                 self.status = lib.REDLOCK_CANCELLED
