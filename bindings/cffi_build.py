@@ -11,18 +11,20 @@ from libraries import library  # noqa: E402
 
 # Calls that follow each other: crossing into C once costs less than twice.
 TOGETHER = """
-/* A lock by a recipe: its name of that size, then settings that were checked before: name, NUL, value, NUL, ..., NUL.
- * NULL if any step fails, or if the process is another one than that of the generation: the caller repeats them one by
- * one and learns why. */
-static redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, size_t name_size,
-                               int renews, uint64_t tag)
+/* A lock by a recipe: the size of its name, the name, then settings that were checked before: name, NUL, value, NUL,
+ * ..., NUL. NULL if any step fails, or if the process is another one than that of the generation: the caller repeats
+ * them one by one and learns why. */
+static redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, int renews)
 {
-  const char *at = recipe + name_size;
+  const char *at = recipe + sizeof(uint64_t);
   int status = REDLOCK_OK;
+  uint64_t size;
   redlock_lock *lock;
   if (redlock_fork_generation() != generation)
     return NULL;
-  lock = redlock_lock_new(client, recipe, name_size);
+  memcpy(&size, recipe, sizeof size);
+  lock = redlock_lock_new(client, at, (size_t)size);
+  at += size;
   while (status == REDLOCK_OK && *at) {
     const char *value = at + strlen(at) + 1;
     status = redlock_lock_set(lock, at, value);
@@ -30,22 +32,31 @@ static redlock_lock *make_lock(redlock_client *client, int64_t generation, const
   }
   if (status == REDLOCK_OK && renews)
     status = redlock_lock_set(lock, "renew", "true");
-  if (status == REDLOCK_OK && redlock_lock_state(lock) != REDLOCK_STATE_INVALID) {
-    if (tag)
-      redlock_lock_set_tag(lock, tag);
+  if (status == REDLOCK_OK && redlock_lock_state(lock) != REDLOCK_STATE_INVALID)
     return lock;
-  }
   redlock_lock_free(lock);
   return NULL;
 }
 
-static int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms)
+/* Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer. */
+enum { SLICE_MS = 25 };
+
+static int run_operation(redlock_lock *lock, int operation, int64_t arg)
 {
   int status = redlock_lock_start(lock, operation, arg);
   if (status != REDLOCK_OK)
     return status;
-  status = redlock_lock_wait(lock, limit_ms);
+  status = redlock_lock_wait(lock, SLICE_MS);
   return status == REDLOCK_INVALID ? REDLOCK_CANCELLED : status; /* the client was closed since it was started */
+}
+
+/* Below 0 if the lock is in another state than that one, unless it is 0: then nothing was done. */
+static int start_operation(redlock_lock *lock, uint64_t tag, int operation, int64_t arg, int state)
+{
+  if (state && redlock_lock_state(lock) != state)
+    return -1;
+  redlock_lock_set_tag(lock, tag);
+  return redlock_lock_start(lock, operation, arg);
 }
 
 /* Below 0 if the lock is not held: then nothing was done. */
@@ -55,9 +66,10 @@ static int release_held(redlock_lock *lock)
 }
 """
 TOGETHER_DECLARED = """
-redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, size_t name_size,
-                        int renews, uint64_t tag);
-int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
+enum { SLICE_MS = 25 };
+redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, int renews);
+int run_operation(redlock_lock *lock, int operation, int64_t arg);
+int start_operation(redlock_lock *lock, uint64_t tag, int operation, int64_t arg, int state);
 int release_held(redlock_lock *lock);
 """
 

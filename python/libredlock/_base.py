@@ -71,11 +71,7 @@ def _kind(permits: Optional[int], slot: Optional[int]) -> dict[str, Any]:
 
 
 _VERDICTS: dict[int, Verdict] = {
-    lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
-    lib.REDLOCK_VERDICT_FREE: "free",
-    lib.REDLOCK_VERDICT_HELD: "held",
-    lib.REDLOCK_VERDICT_SPLIT: "split",
-    lib.REDLOCK_VERDICT_SHARED: "shared",
+    getattr(lib, f"REDLOCK_VERDICT_{name.upper()}"): name for name in ("unknown", "free", "held", "split", "shared")
 }
 
 
@@ -92,8 +88,6 @@ class ClientBase:
     """The same, until no thread can use it any more. Freed in C, whatever a signal handler raises in __del__."""
     _lock_type: Any
     _nodes: Iterable[str]
-    _tags: Any = None
-    """In asyncio, numbers by which the core reports the ends of operations."""
     _in_memory: str
     """What Client("memory://") makes, for tests of programs; not where a program has a class of its own."""
 

@@ -16,9 +16,7 @@ from ._process import this_process
 if TYPE_CHECKING:
     from ._client import Client
 
-# Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer.
-SLICE_MS = 25
-
+SLICE_MS = lib.SLICE_MS
 CANCELLED = lib.REDLOCK_CANCELLED
 INVALID = lib.REDLOCK_INVALID
 _run = lib.run_operation
@@ -27,7 +25,7 @@ _wait = lib.redlock_lock_wait
 
 def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
     """Runs an operation to its end; signal handlers run in between if this is the main thread."""
-    status: int = _run(handle, operation, argument, SLICE_MS)
+    status: int = _run(handle, operation, argument)
     return wait(client, handle) if status == PENDING else status
 
 

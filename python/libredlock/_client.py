@@ -59,7 +59,6 @@ class Client(ClientBase):
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._greenlets: Any = None
-        self._tags = None
         super().__init__(nodes, **options)
         self._choose_how_to_wait()
 
@@ -69,12 +68,14 @@ class Client(ClientBase):
         self._greenlets = None if library is None else _greenlets.Greenlets(self, library, drive)
         if library is None:
             self._drive: Callable[[Client, Any, int, int], int] = drive
+            self._run: Callable[[Any, int, int], int] = lib.run_operation
             self._release: Callable[[Any], int] = lib.redlock_lock_release
             self._release_held: Callable[[Any], int] = lib.release_held
             self._current: Callable[[], object] = _current_thread
             self._pause: Callable[[float], object] = time.sleep
         else:
-            self._drive, self._release = self._greenlets.drive, self._greenlets.release
+            self._drive, self._run = self._greenlets.drive, self._greenlets.run
+            self._release = self._greenlets.release
             self._current, self._pause = lambda: ref(library.current()), library.sleep
             self._release_held = lambda handle: -1
 
@@ -88,10 +89,7 @@ class Client(ClientBase):
         return self._lock_type(self, resource, options, "lock", on_lost)
 
     def rlock(self, resource: Resource, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> RLock:
-        def make() -> Any:
-            return self._rlock_type(self, resource, options, "rlock", on_lost)
-
-        return shared(self, make, resource, (options, on_lost))  # type: ignore[no-any-return]
+        return shared(self, self._rlock_type, resource, options, on_lost)  # type: ignore[no-any-return]
 
     def semaphore(
         self, resource: Resource, count: Optional[int] = None, /, *, on_lost: OnLost = None,

@@ -80,6 +80,10 @@ class Greenlets:
             return self._drive_thread(client, handle, operation, argument)
         return self._complete(client, handle, lambda: lib.redlock_lock_start(handle, operation | AT_ONCE, argument))
 
+    def run(self, handle: Any, operation: int, argument: int) -> int:
+        client: Any = self._client()
+        return self.drive(client, handle, operation, argument)
+
     def wait(self, client: Client, handle: Any) -> int:
         """The end of an operation that was started before the process was patched."""
         return self._complete(client, handle, lambda: OK)

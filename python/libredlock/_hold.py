@@ -7,10 +7,10 @@ from typing import Any, Callable, NoReturn, Optional, Union
 from weakref import ref
 
 from ._core import ffi, lib
-from ._errors import Busy, Closed, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
+from ._errors import Busy, Closed, InvalidOption, Lost, NotHeld, RedlockError, Vote, error
 from ._native import held_by, text, votes
 from ._options import contradiction, seconds_hint, seconds_of, spelled
-from ._process import generation, this_process
+from ._process import this_process
 from .types import Resource, Resources, Seconds
 
 HELD = lib.REDLOCK_STATE_HELD
@@ -30,10 +30,6 @@ WHO = lib.REDLOCK_WHO
 AT_ONCE = lib.REDLOCK_AT_ONCE
 PAUSE_S = 0.0005  # before it is asked again whether another act has ended; then it doubles
 NULL = ffi.NULL
-
-free = lib.redlock_lock_free
-owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
-_make = lib.make_lock
 
 
 class Facts:
@@ -152,10 +148,17 @@ class Facts:
 class HoldBase(Facts):
     """One native handle, which no other hold ever gets. It refers to no Lock."""
 
-    _client: Any = None
+    _client: Any
     _handle: Any = NULL
     _owner: Any = ref(set())  # a weak reference to a thread, a greenlet or a task: the same one for the same owner
     _context: Any
+    _block: Any = None  # entered last and not left: its frame as a number, the code, the count then, the block around
+    _count = 1  # how often its owner has acquired it, of a re-entrant lock
+    _has_ended = True  # it was released or detached; or it is not made yet, or asks the nodes only
+    _loss = ""  # the reason, once the loss is known here; the core knows it before
+    _renew: Optional[bool] = None  # what the options say; None: blocks renew
+    _on_lost: Optional[Callable[[Any], object]] = None
+    _cancel_on_lost = False
 
     # What a hold asks of its engine; the one in memory has the same.
     _state_of = lib.redlock_lock_state
@@ -173,43 +176,6 @@ class HoldBase(Facts):
     _start_of = lib.redlock_lock_start
     _adopt_of = lib.redlock_lock_adopt_bytes
     _held_by_of: Any = staticmethod(held_by)
-
-    def __init__(self, lock: Any, is_block: bool = False) -> None:
-        """Called by locks. It has acquired nothing yet."""
-        client, renew = lock._client, lock._renew
-        renews = is_block and renew is None  # blocks do, unless it was said otherwise
-        process = client._registered
-        self._resource = lock._resource
-        self._renew = renews or renew  # what the options say; None: blocks renew
-        self._on_lost: Optional[Callable[[Any], object]] = lock._on_lost
-        self._cancel_on_lost: bool = lock._cancel_on_lost
-        self._frames: Any = ()  # which have entered blocks with it, as numbers, and its count then
-        self._count = 1  # how often its owner has acquired it, of a re-entrant lock
-        self._has_ended = False  # it was released or detached
-        self._loss = ""  # the reason, once the loss is known here; the core knows it before
-        tags = client._tags
-        self._tag = tag = 0 if tags is None else next(tags)
-        self._client = client  # last: what has a client is made
-        made = _make(client._handle, process, lock._recipe, len(lock._name), renews, tag)
-        self._handle = owned(made, free)
-        if lock._more or not made:
-            self._complete(lock, is_block, process)
-
-    def _complete(self, lock: Any, is_block: bool, process: int) -> None:
-        """Of several resources, or the first one of a process; raises what there is no handle for."""
-        for another in lock._more:
-            if self._handle and lib.redlock_lock_add(self._handle, another, len(another)):
-                self._handle = NULL
-        if self._handle:
-            return
-        if process != generation():
-            self._client._register()
-            HoldBase.__init__(self, lock, is_block)
-            return
-        if self._client.closed:
-            this_process.stay_if_leaving()
-            raise Closed("the client is closed", resource=self._resource)
-        raise NoMemory("no memory for a lock", resource=self._resource)
 
     def _mine(self, owner: Any = None) -> HoldBase:
         return self
@@ -306,7 +272,7 @@ class HoldBase(Facts):
             raise InvalidOption(words, resource=self._resource)
 
     def _judge_act(self, act: str, status: int, ttl: Any) -> float:
-        if (self._tag or id(self)) in self._client._watched:
+        if id(self) in self._client._watched:
             self._foresee_end()
         if self._has_ended:  # by a release meanwhile
             raise self._gone()
@@ -411,7 +377,7 @@ class HoldBase(Facts):
     def _is_left_to_release(self, count: int) -> bool:
         """At the end of a block that began when it was acquired so often: not if it was handed over. What a block has
         released already it does not take from the blocks around it."""
-        if 0 < self._count < count and self._count <= len(self._frames) and not self._has_ended:
+        if 0 < self._count < count and self._count <= len(blocks(self)) and not self._has_ended:
             words = f"the lock on {self._resource!r} is held by the outer block: this one has released it already"
             raise NotHeld(words, resource=self._resource)
         return self._count > 0
@@ -447,7 +413,7 @@ class HoldBase(Facts):
         """From now on on_lost is called, with the context variables of whoever acquired it."""
         if self._on_lost is not None:
             self._context = copy_context()
-        self._client._watched[self._tag or id(self)] = ref(self)
+        self._client._watched[id(self)] = ref(self)
         self._foresee_end()
 
     def _foresee_end(self) -> None:
@@ -455,14 +421,14 @@ class HoldBase(Facts):
 
     def _unwatch(self) -> None:
         if self._client._watched:
-            self._client._watched.pop(self._tag or id(self), None)
+            self._client._watched.pop(id(self), None)
 
     def _tell_if_lost(self) -> None:
         """Calls on_lost: whoever takes it off the watch does."""
         if not self._is_lost() or self._state() == FORKED:
             return
         on_lost = self._on_lost
-        if self._client._watched.pop(self._tag or id(self), None) is None or on_lost is None:
+        if self._client._watched.pop(id(self), None) is None or on_lost is None:
             return
         try:
             self._context.run(self._call_on_lost, on_lost)
@@ -478,9 +444,8 @@ class HoldBase(Facts):
         logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
 
     def __del__(self) -> None:
-        if self._client is not None and not self._has_ended:
+        if not self._has_ended:
             self._collect()
-        self._handle = NULL  # for coroutines that are collected with it, and later
 
     def _collect(self) -> None:
         """It goes out of scope without a release."""
@@ -489,6 +454,7 @@ class HoldBase(Facts):
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
         self._end()
+        self._handle = NULL  # for coroutines that are collected with it, and later
 
     def __repr__(self) -> str:
         state = "not held any more" if self._has_ended else _STATES.get(self._state(), "lost")
@@ -497,6 +463,15 @@ class HoldBase(Facts):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Hold cannot be pickled or copied: hand it over with detach() and Client.adopt()")
+
+
+def blocks(hold: HoldBase) -> list[Any]:
+    """That were entered with it and not left, the last one first."""
+    found, block = [], hold._block
+    while block is not None:
+        found.append(block)
+        block = block[3]
+    return found
 
 
 _LOSSES = {

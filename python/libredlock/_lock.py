@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Mapping, NoReturn, Optional, Sequence
 
-from ._core import lib
-from ._errors import Busy, InvalidOption, NoMemory, NotHeld, RedlockError
-from ._hold import ADOPTED, BUSY, FORKED, HELD, LOST, Facts, HoldBase, free, owned
+from ._core import ffi, lib
+from ._errors import Busy, Closed, InvalidOption, NoMemory, NotHeld, RedlockError
+from ._hold import ADOPTED, BUSY, FORKED, HELD, LOST, NULL, Facts, HoldBase, blocks
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
+from ._process import generation, this_process
 from .types import Resources, Seconds
 
 OPTIONS_KEPT = 1000
@@ -26,6 +27,9 @@ Checked = tuple[bytes, Optional[bool], bool]
 """Options as names and values for the core; renew; and whether several may hold such a lock."""
 
 now_ms = lib.redlock_now_ms
+_make = lib.make_lock
+_free = lib.redlock_lock_free
+_owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
 
 
 def _names(resource: Any) -> list[bytes]:
@@ -50,7 +54,6 @@ class LockBase(Facts):
     _implied: Mapping[str, Any] = {}  # options that nobody has written
     _hold_type: Any = HoldBase
     _sharer = "thread"
-    _reenters = False
     _refused: Any = None
     _given: Any
 
@@ -64,8 +67,7 @@ class LockBase(Facts):
         self._on_lost, self._cancel_on_lost = on_lost, cancel_on_lost
         self._holds: list[HoldBase] = []
         self._more: Sequence[bytes] = ()
-        # what each acquisition asks for is found in the object at once
-        self._type, self._is_reentrant = self._hold_type, self._reenters
+        self._type = self._hold_type  # each acquisition finds it in the object at once
         try:
             self._name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
         except (AttributeError, UnicodeEncodeError):
@@ -79,11 +81,12 @@ class LockBase(Facts):
         if known is None or self._more or not client._is_open or not 0 < len(self._name) <= LONGEST_NAME:
             known = self._checked(options, function, key)
         settings, self._renew, self._admits_several = known
-        self._recipe = self._name + settings  # as the core takes it in one call
+        self._recipe = len(self._name).to_bytes(8, sys.byteorder) + self._name + settings  # as make_lock() takes it
         if on_lost is not None:
             self._check_on_lost(on_lost)
         if cancel_on_lost is not False and cancel_on_lost is not True:
             raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
+        self._is_plain = self._renew is None and on_lost is None and not cancel_on_lost
 
     def _check_on_lost(self, on_lost: Any) -> None:
         if not callable(on_lost):
@@ -92,9 +95,9 @@ class LockBase(Facts):
     def _checked(self, options: Mapping[str, Any], function: str, key: Any) -> Checked:
         """Step by step, each of which may be refused in words, on a handle that acquires nothing."""
         client = self._client
-        trial = HoldBase.__new__(HoldBase)
-        trial._client, trial._resource, trial._has_ended, trial._loss = client, self._resource, True, ""
-        handle = trial._handle = owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), free)
+        trial = HoldBase()
+        trial._client, trial._resource = client, self._resource
+        handle = trial._handle = _owned(lib.redlock_lock_new(client._opened(), self._name, len(self._name)), _free)
         if not handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
         if lib.redlock_lock_state(handle) == lib.REDLOCK_STATE_INVALID:
@@ -123,13 +126,49 @@ class LockBase(Facts):
 
     def _of_kind(self) -> dict[str, int]:
         """What it says itself of permits, for client.status()."""
-        words = self._recipe[len(self._name):].split(b"\0")
+        words = self._recipe[8 + len(self._name):].split(b"\0")
         given = dict(zip(words[::2], words[1::2]))
         return {name: int(given[name.encode()]) for name in ("permits", "slot") if name.encode() in given}
 
+    def _new(self, is_block: bool = False) -> Any:
+        """A hold that has acquired nothing yet. This is on the way of every acquisition: what a hold has by itself is
+        not set, and what is called is not looked up as a method."""
+        client, kind = self._client, self._type
+        renews = is_block and self._renew is None  # blocks do, unless it was said otherwise
+        process = client._registered
+        hold = kind()
+        hold._client = client
+        hold._resource = self._resource
+        hold._block = None
+        hold._count = 1
+        if not self._is_plain:
+            hold._renew, hold._on_lost, hold._cancel_on_lost = self._renew, self._on_lost, self._cancel_on_lost
+        if renews:
+            hold._renew = True
+        made = _make(client._handle, process, self._recipe, renews)
+        hold._handle = _owned(made, _free)
+        hold._has_ended = False
+        return hold if made and not self._more else self._completed(hold, is_block, process)
+
+    def _completed(self, hold: Any, is_block: bool, process: int) -> Any:
+        """Of several resources, or the first one of a process; raises what there is no handle for."""
+        for another in self._more:
+            if hold._handle and lib.redlock_lock_add(hold._handle, another, len(another)):
+                hold._handle = NULL
+        if hold._handle:
+            return hold
+        hold._has_ended = True
+        if process != generation():
+            self._client._register()
+            return LockBase._new(self, is_block)
+        if self._client.closed:
+            this_process.stay_if_leaving()
+            raise Closed("the client is closed", resource=self._resource)
+        raise NoMemory("no memory for a lock", resource=self._resource)
+
     def _new_probe(self) -> Any:
         """What asks the nodes, and acquires nothing."""
-        probe = self._type(self)
+        probe = self._new()
         probe._has_ended = True
         return probe
 
@@ -140,7 +179,7 @@ class LockBase(Facts):
             value = token.encode("utf-8")
         except UnicodeEncodeError as failure:
             raise ValueError(f"token={token!r}: cannot be written as UTF-8: {failure.reason}") from None
-        hold = self._type(self)
+        hold = self._new()
         status = hold._adopt_of(hold._handle, value, len(value))
         if status:
             raise hold._error(status)
@@ -156,7 +195,7 @@ class LockBase(Facts):
         if self._holds:
             self._tidy(owner)
         self._holds.append(hold)
-        if hold._on_lost is not None:
+        if self._on_lost is not None:
             hold._watch()
 
     def _give_up(self, owner: Any) -> None:
@@ -175,16 +214,16 @@ class LockBase(Facts):
         for hold in self._holds[::-1]:
             ended += hold._has_ended
             if hold._has_ended:  # a block that has not been left yet will look for it, unless a signal has cut it off
-                is_over = not hold._frames or ended > ENDED_KEPT
+                is_over = hold._block is None or ended > ENDED_KEPT
             else:
-                is_mine = not self._admits_several and not hold._frames and hold._owner is owner
+                is_mine = not self._admits_several and hold._block is None and hold._owner is owner
                 is_over = (is_mine and hold.lost) or (len(self._holds) >= LOST_KEPT and not hold.owned())
             if is_over:
                 self._forget(hold, True)
 
     def _forget(self, hold: Any, is_over: bool = False) -> None:
         """After a release, unless a block will look for it."""
-        if is_over or (hold._has_ended and not hold._frames):
+        if is_over or (hold._has_ended and hold._block is None):
             try:
                 self._holds.remove(hold)
             except ValueError:
@@ -197,12 +236,10 @@ class LockBase(Facts):
 
     def _own(self, owner: Any) -> Optional[HoldBase]:
         """The newest of the owner's holds, or one whose owner has ended; None without."""
-        live = []
         for hold in self._holds[::-1]:
-            if not hold._has_ended:
-                if hold._owner is owner:
-                    return hold
-                live.append(hold)
+            if hold._owner is owner and not hold._has_ended:
+                return hold
+        live = [hold for hold in self._holds[:] if not hold._has_ended]
         if len(live) == 1 and self._is_over(live[0]._owner()):
             if owner is not None:
                 live[0]._owner = owner
@@ -255,28 +292,33 @@ class LockBase(Facts):
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
     def _begin_block(self, hold: Any, at: int, code: Any) -> None:
-        block = at, code, hold._count
+        around = hold._block
         try:
-            if hold._frames:
-                hold._frames.append(block)
-            else:
-                hold._frames = [block]
+            hold._block = at, code, hold._count, around
             hold._enter_body()
         except BaseException:  # of a signal handler, for example: the block does not begin
-            if block in hold._frames:
-                hold._frames.remove(block)
+            hold._block = around
             self._abandon(hold)
             raise
 
     def _left(self, frame: Any) -> Any:
-        """The hold of the block that a frame leaves, and which of its acquisitions that is; of one that was entered
-        elsewhere, by an ExitStack for example, the newest of the owner's that no frame on a stack will look for, or
-        else the only one of that kind."""
-        at, code, holds = id(frame), frame.f_code, self._holds[::-1]
+        """The hold of the block that a frame leaves, and which of its acquisitions that is."""
+        at, code = id(frame), frame.f_code
+        for hold in self._holds[::-1]:
+            block = hold._block
+            if block is not None and block[0] == at and block[1] is code:
+                hold._block = block[3]
+                return hold, block[2]
+        return self._left_elsewhere(frame, at, code)
+
+    def _left_elsewhere(self, frame: Any, at: int, code: Any) -> Any:
+        """The same of one within which others were entered, and of one that was entered elsewhere, by an ExitStack for
+        example: the newest of the owner's that no frame on a stack will look for, or else the only one of that kind."""
+        holds = self._holds[::-1]
         for hold in holds:
-            for block in hold._frames[::-1]:
+            for block in blocks(hold):
                 if block[0] == at and block[1] is code:
-                    hold._frames.remove(block)
+                    hold._block = _without(block, hold._block)
                     return hold, block[2]
         owner, alive = self._client._current(), set()
         has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -284,14 +326,15 @@ class LockBase(Facts):
             while one is not None:
                 alive.add((id(one), one.f_code))
                 one = one.f_back
-        entered = [hold for hold in holds if hold._frames and hold._frames[-1][:2] not in alive]
+        entered = [hold for hold in holds if hold._block is not None and hold._block[:2] not in alive]
         own = [hold for hold in entered if hold._owner is owner]
         if not own and not has_gil:  # another thread's: those of the module that leaves it, contextlib for example
-            entered = [hold for hold in entered if hold._frames[-1][1].co_filename == frame.f_code.co_filename]
+            entered = [hold for hold in entered if hold._block[1].co_filename == code.co_filename]
         if not own and len(entered) != 1:
             return self._mine(owner), 1
         left = (own or entered)[0]
-        return left, left._frames.pop()[2]
+        block, left._block = left._block, left._block[3]
+        return left, block[2]
 
     # ---- what it does and says, told here for both surfaces ---------------------------------------------------------
 
@@ -352,6 +395,11 @@ class LockBase(Facts):
         raise TypeError("a Lock cannot be pickled or copied: hand it over with detach() and Client.adopt()")
 
 
+def _without(block: Any, last: Any) -> Any:
+    """The blocks but for one."""
+    return block[3] if last is block else (*last[:3], _without(block, last[3]))
+
+
 def warn_of_itself(who: str, what: str) -> None:
     import logging
 
@@ -359,7 +407,7 @@ def warn_of_itself(who: str, what: str) -> None:
     logging.getLogger("libredlock").warning(words, who, what)
 
 
-def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:
+def shared(client: Any, kind: Any, resource: Any, options: Any, *more: Any) -> Any:
     """The one re-entrant lock of a client on a resource, as long as somebody has it."""
     key = resource.encode("utf-8", "surrogatepass") if isinstance(resource, str) else resource
     if not isinstance(key, bytes):
@@ -367,11 +415,10 @@ def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:
     with client._mutex:
         known = client._rlocks.get(key)
         if known is None:
-            lock = make()
-            client._rlocks[key] = lock
-            lock._given = given
+            client._rlocks[key] = lock = kind(client, resource, options, "rlock", *more)
+            lock._given = options, more
             return lock
-    if known._given != given:
+    if known._given != (options, more):
         raise InvalidOption(f"rlock({resource!r}): it exists already, with other options", resource=resource)
     return known
 

@@ -14,9 +14,9 @@ from ._base import Report
 from ._binding import Binding, call_in, need_loop, running_loop
 from ._election import CandidateBase, ElectionBase, SeatBase, TermBase
 from ._errors import Cancelled, Closed, RedlockError
-from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase
+from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, HELD, IN_FLIGHT, OK, PAUSE_S, RELEASE, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, LockBase, calling_frame
-from ._options import BY_OPTION, ttl_ms, wait_ms
+from ._options import BY_OPTION, NOT_GIVEN, ttl_ms, wait_ms
 from .types import Seconds
 
 if TYPE_CHECKING:
@@ -57,14 +57,19 @@ class Hold(HoldBase):
     _cancellations = 0
 
     async def release(self) -> None:
-        client, loop = self._client, running_loop() or need_loop()
+        client, loop, status = self._client, running_loop() or need_loop(), -1
+        binding = client._binding
         try:
-            if not self._begin_release():
-                return
-            self._has_ended = True
-            if client._binding is None or client._binding.loop is not loop:
+            if self._count == 1 and not self._has_ended and binding is not None and binding.loop is loop:
+                self._has_ended = True
+                status = await client._begin(self, loop, RELEASE, 0, HELD)
+                self._has_ended = status >= 0
+            if status < 0:
+                if not self._begin_release():
+                    return
+                self._has_ended = True
                 client._bind(loop)
-            status = await client._begin(self, loop, RELEASE, 0)
+                status = await client._begin(self, loop, RELEASE, 0)
             if status == IN_FLIGHT:  # another task is extending it
                 status = await self._in_turn(RELEASE, 0)
             self._unwatch()
@@ -143,7 +148,7 @@ class Hold(HoldBase):
         """It is held by a task of this event loop, if any."""
         self._binding = binding
         if binding is not None:
-            binding.holds[self._tag] = ref(self)
+            binding.holds[id(self)] = ref(self)
 
     # ---- its loss ---------------------------------------------------------------------------------------------------
 
@@ -151,7 +156,7 @@ class Hold(HoldBase):
         if self._client._watched:
             super()._unwatch()
         if self._has_ended and self._binding is not None:
-            self._binding.holds.pop(self._tag, None)
+            self._binding.holds.pop(id(self), None)
 
     def _enter_body(self) -> None:
         super()._enter_body()
@@ -229,7 +234,8 @@ class Lock(LockBase):
     def acquire(
         self, blocking: bool = True, timeout: Seconds = -1
     ) -> Coroutine[Any, Any, Union[Hold, Literal[False]]]:
-        return self._take(wait_ms(blocking, timeout), False, False, self._client._current())
+        limit_ms = BY_OPTION if blocking is True and timeout is NOT_GIVEN else wait_ms(blocking, timeout)
+        return self._take(limit_ms, False, False, self._client._current())
 
     @awaited
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Coroutine[Any, Any, Hold]:
@@ -302,13 +308,9 @@ class Lock(LockBase):
             binding = client._bind()
         if owner is None:
             owner = ref(asyncio.current_task() or binding.loop)
-        if self._is_reentrant:
-            hold = self._again(owner)
-            if hold is not None:
-                return hold
         if self._holds:
             self._give_up(owner)
-        hold = self._type(self, is_block)
+        hold = self._new(is_block)
         try:
             hold._owner = owner
             if binding.timer is None:
@@ -326,7 +328,7 @@ class Lock(LockBase):
                 await client._run(hold, WHO, HOLDER_LIMIT_MS)
             raise self._refusal(hold, status)
         except BaseException:
-            client._pending.pop(hold._tag, None)
+            client._pending.pop(id(hold), None)
             self._abandon(hold)
             raise
 
@@ -346,7 +348,11 @@ class RLock(Lock):
     and so does each release; then it may be taken again.
     """
 
-    _reenters = True
+    async def _take(self, limit_ms: int, raises: bool, is_block: bool, owner: Any) -> Any:
+        if owner is None:
+            loop = need_loop()
+            owner = ref(asyncio.current_task(loop) or loop)
+        return self._again(owner) or await super()._take(limit_ms, raises, is_block, owner)
 
 
 class Term(TermBase, Hold):

@@ -7,14 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Literal, Optional, TypeVar, Union
 
 from ._base import Report
-from ._blocking import SLICE_MS, wait
-from ._core import lib
+from ._blocking import wait
 from ._election import CandidateBase, ElectionBase, SeatBase, TermBase
 from ._errors import Cancelled, Closed, RedlockError
 from ._hold import ACQUIRE, BUSY, EXPIRE, EXTEND, IN_FLIGHT, OK, PAUSE_S, PENDING, WHO, HoldBase
 from ._lock import HOLDER_LIMIT_MS, LockBase, calling_frame
 from ._notify import notifier
-from ._options import BY_OPTION, ttl_ms, wait_ms
+from ._options import BY_OPTION, NOT_GIVEN, ttl_ms, wait_ms
 from ._process import this_process
 from .types import Seconds
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from ._client import Client
 
 AnyHold = TypeVar("AnyHold", bound="Hold")
-
-_run = lib.run_operation
 
 
 class Hold(HoldBase):
@@ -39,9 +36,12 @@ class Hold(HoldBase):
     def release(self) -> None:
         client, status = self._client, -1
         try:  # around it all: a signal handler may raise between any two steps
-            if client._is_open and not (self._has_ended or self._loss or self._on_lost) and self._count == 1:
+            if self._count == 1 and not self._has_ended:
+                release = client._release_held
                 self._has_ended = True
-                status = client._release_held(self._handle)
+                status = release(self._handle)
+                if status == OK and not client._watched:
+                    return
                 self._has_ended = status >= 0
             if status < 0:
                 if not self._begin_release():
@@ -50,7 +50,7 @@ class Hold(HoldBase):
                 status = client._release(self._handle)
             if status == IN_FLIGHT:  # another thread is extending it
                 status = self._in_turn(lambda: client._release(self._handle))
-            if self._on_lost is not None:
+            if client._watched:
                 self._unwatch()
             if status != OK:
                 self._judge_release(status)
@@ -147,13 +147,17 @@ class Lock(LockBase):
             raise TypeError(f"on_lost={on_lost!r} is async: use libredlock.aio, or a plain function")
 
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Union[Hold, Literal[False]]:
-        return self._take(wait_ms(blocking, timeout), False, False)  # type: ignore[no-any-return]
+        limit_ms = BY_OPTION if blocking is True and timeout is NOT_GIVEN else wait_ms(blocking, timeout)
+        return self._take(limit_ms, False, False)  # type: ignore[no-any-return]
 
     def take(self, blocking: bool = True, timeout: Seconds = -1) -> Hold:
         return self._take(wait_ms(blocking, timeout), True, False)  # type: ignore[no-any-return]
 
     def release(self) -> None:
-        hold = self._mine()
+        current = self._client._current
+        hold = self._own(current())
+        if hold is None:
+            raise self._not_mine()
         try:
             hold.release()
         finally:
@@ -197,17 +201,14 @@ class Lock(LockBase):
     def _take(self, limit_ms: int, raises: bool, is_block: bool) -> Any:
         """The hold; False if others have the lock at the end of the wait, or Busy."""
         client = self._client
-        if self._is_reentrant:
-            hold = self._again(client._current())
-            if hold is not None:
-                return hold
         if self._holds:
             self._give_up(client._current())
-        hold = self._type(self, is_block)
+        hold = self._new(is_block)
         try:
             status = self._acquire(hold, limit_ms)
             if status == OK:
-                self._granted(hold, client._current())
+                current = client._current
+                self._granted(hold, current())
                 return hold
             hold._has_ended = True
             if status == BUSY and not raises:
@@ -221,11 +222,9 @@ class Lock(LockBase):
             raise
 
     def _acquire(self, hold: Any, limit_ms: int) -> int:
-        client, handle = self._client, hold._handle
-        if client._greenlets is not None:
-            return client._drive(client, handle, ACQUIRE, limit_ms)
-        status: int = _run(handle, ACQUIRE, limit_ms, SLICE_MS)  # as drive() does it, and with less on the way
-        return wait(client, handle, self) if status == PENDING else status
+        run = self._client._run
+        status = run(hold._handle, ACQUIRE, limit_ms)
+        return wait(self._client, hold._handle, self) if status == PENDING else status
 
 
 class RLock(Lock):
@@ -236,7 +235,8 @@ class RLock(Lock):
     and so does each release; then it may be taken again.
     """
 
-    _reenters = True
+    def _take(self, limit_ms: int, raises: bool, is_block: bool) -> Any:
+        return self._again(self._client._current()) or super()._take(limit_ms, raises, is_block)
 
 
 class Term(TermBase, Hold):
@@ -257,9 +257,7 @@ class Seat(SeatBase, Lock):
     def _acquire(self, hold: Any, limit_ms: int) -> int:
         """A stop() that came before the wait has begun ends it, too."""
         self.waiting.append(hold)
-        if self._client._greenlets is not None:
-            return super()._acquire(hold, limit_ms)
-        status: int = _run(hold._handle, ACQUIRE, limit_ms, 0)
+        status = self._client._run(hold._handle, ACQUIRE, limit_ms)
         if self.is_stopped:
             hold._cancel_of(hold._handle)
         return wait(self._client, hold._handle) if status == PENDING else status

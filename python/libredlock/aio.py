@@ -11,7 +11,6 @@ operation. Works on asyncio and uvloop.
 from __future__ import annotations
 
 import asyncio
-import itertools
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Iterable, Literal, Optional, TypeVar, Union, overload
 from weakref import ref
@@ -47,7 +46,7 @@ AnyClient = TypeVar("AnyClient", bound="Client")
 
 __all__ = ["Client", "Election", "Hold", "Lock", "RLock", "Term"]
 
-_start = lib.redlock_lock_start
+_start = lib.start_operation
 
 for _made in (Election, Hold, Lock, RLock, Term):
     _made.__module__ = __name__  # as users import them
@@ -73,7 +72,6 @@ class Client(ClientBase):
     _listens = True
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
-        self._tags = itertools.count(1)
         self._bindings: dict[asyncio.AbstractEventLoop, Binding] = {}
         self._binding: Optional[Binding] = None  # the one that was used last
         self._pending: dict[int, tuple[asyncio.Future[int], Hold]] = {}
@@ -90,10 +88,8 @@ class Client(ClientBase):
         self, resource: Resource, *, on_lost: OnLost = None, cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> RLock:
-        def make() -> Any:
-            return self._rlock_type(self, resource, options, "rlock", on_lost, cancel_on_lost)
-
-        return shared(self, make, resource, (options, on_lost, cancel_on_lost))  # type: ignore[no-any-return]
+        kind: Any = self._rlock_type
+        return shared(self, kind, resource, options, on_lost, cancel_on_lost)  # type: ignore[no-any-return]
 
     def semaphore(
         self, resource: Resource, count: Optional[int] = None, /, *, on_lost: OnLost = None,
@@ -215,9 +211,12 @@ class Client(ClientBase):
         """Closes the client."""
         await self.close()
 
-    def _begin(self, hold: Hold, loop: asyncio.AbstractEventLoop, operation: int, argument: int) -> asyncio.Future[int]:
-        """Starts an operation: the status at its end. Whoever awaits it no longer takes it out of those pending."""
-        pending, tag = self._pending, hold._tag
+    def _begin(
+        self, hold: Hold, loop: asyncio.AbstractEventLoop, operation: int, argument: int, state: int = 0
+    ) -> asyncio.Future[int]:
+        """Starts an operation: the status at its end, below 0 if it is in another state than that one. Whoever awaits
+        it no longer takes it out of those pending."""
+        pending, tag = self._pending, id(hold)
         if not pending:  # what is alone gains nothing by leaving with others in the loop's next turn
             operation |= AT_ONCE
         ended: asyncio.Future[int] = loop.create_future()
@@ -225,7 +224,7 @@ class Client(ClientBase):
         if pending.setdefault(tag, mine) is not mine:  # before it is started: another loop may find its end
             ended.set_result(lib.REDLOCK_IN_FLIGHT)
             return ended
-        status = _start(hold._handle, operation, argument)
+        status = _start(hold._handle, tag, operation, argument, state)
         if not self._is_open:  # another loop closes it, and may have looked for what is pending before
             hold._cancel_of(hold._handle)
             status = lib.REDLOCK_CANCELLED
@@ -239,9 +238,9 @@ class Client(ClientBase):
         try:
             return await ended
         except BaseException:
-            known = self._pending.get(hold._tag)
+            known = self._pending.get(id(hold))
             if known is not None and known[0] is ended:
-                self._pending.pop(hold._tag, None)
+                self._pending.pop(id(hold), None)
                 hold._cancel_of(hold._handle)
                 self._process()
             raise

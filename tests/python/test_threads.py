@@ -81,7 +81,7 @@ def test_a_stranger_is_refused_whenever_the_holder_releases(client):
         def holder_releases(lock):
             return holder.submit(lock.release).result()
 
-        for refusal, released in at_each_step(LockBase._mine, begin, libredlock.Lock.release, holder_releases):
+        for refusal, released in at_each_step(LockBase._own, begin, libredlock.Lock.release, holder_releases):
             assert isinstance(refusal, libredlock.NotHeld) and released is None, refusal
 
 

@@ -54,11 +54,6 @@ class InMemory(HoldBase):
     _start_of = staticmethod(lambda handle, operation, argument: handle.start(operation, argument))
     _held_by_of = staticmethod(lambda handle: handle.held_by())
 
-    def __init__(self, lock: Any, is_block: bool = False) -> None:
-        super().__init__(lock, is_block)
-        names = tuple(self._client._prefix + name for name in (lock._name, *lock._more))
-        self._handle = Handle(self._client, self._handle, names, "permits" in lock._of_kind())
-
     def _votes(self) -> Dict[str, Vote]:
         """What the memory would answer."""
         votes: Dict[str, Vote] = self._handle.votes()
@@ -103,13 +98,18 @@ def _look(reference: Any) -> None:
         hold._foresee_end()
 
 
-class MemoryLock(_thread_lock.Lock):
+class _InStore(_lock.LockBase):
+    def _new(self, is_block: bool = False) -> Any:
+        hold = super()._new(is_block)
+        names = tuple(self._client._prefix + name for name in (self._name, *self._more))
+        hold._handle = Handle(self._client, hold._handle, names, "permits" in self._of_kind())
+        return hold
+
+
+class MemoryLock(_InStore, _thread_lock.Lock):
     """A Lock of a MemoryClient."""
 
     _hold_type: Any = MemoryHold
-
-    def _acquire(self, hold: Any, limit_ms: int) -> int:
-        return self._client._drive(self._client, hold._handle, lib.REDLOCK_ACQUIRE, limit_ms)
 
 
 class MemoryRLock(MemoryLock, _thread_lock.RLock):
@@ -126,7 +126,7 @@ class MemorySeat(SeatBase, MemoryLock):
         return int(lib.REDLOCK_CANCELLED) if self.is_stopped else super()._acquire(hold, limit_ms)
 
 
-class AsyncMemoryLock(_task_lock.Lock):
+class AsyncMemoryLock(_InStore, _task_lock.Lock):
     """A Lock of an AsyncMemoryClient."""
 
     _hold_type: Any = AsyncMemoryHold
@@ -251,6 +251,7 @@ class MemoryClient(_InMemory, _client.Client):
     def _choose_how_to_wait(self) -> None:
         super()._choose_how_to_wait()
         self._drive = self._drive_memory
+        self._run = lambda handle, operation, argument: self._drive(self, handle, operation, argument)
         self._release_held = lambda handle: -1
         self._release = lambda handle: self._drive(self, handle, lib.REDLOCK_RELEASE, 0)
 
@@ -283,15 +284,18 @@ class AsyncMemoryClient(_InMemory, aio.Client):
         self._begin_memory(ALL if store is None and is_in_memory(nodes) else store, options)
 
     def _begin(
-        self, hold: Any, loop: asyncio.AbstractEventLoop, operation: int, argument: int
+        self, hold: Any, loop: asyncio.AbstractEventLoop, operation: int, argument: int, state: int = 0
     ) -> asyncio.Future[int]:
         ended: asyncio.Future[int] = loop.create_future()
-        self._pending[hold._tag] = ended, hold
+        if state not in (0, hold._handle.state()):
+            ended.set_result(-1)
+            return ended
+        self._pending[id(hold)] = ended, hold
         known = ref(hold)  # the handle has what wakes it
 
         def wake() -> None:
             at = known()
-            if at is not None and at._handle.status != PENDING and self._pending.pop(at._tag, None) is not None:
+            if at is not None and at._handle.status != PENDING and self._pending.pop(id(at), None) is not None:
                 settle(ended, int(at._handle.status))
 
         hold._handle.wake = wake
