@@ -80,6 +80,19 @@ def test_a_block_may_release_what_was_acquired_before_it(tree, nodes):
     nodes.no_keys()
 
 
+def test_blocks_may_be_left_in_any_order(tree):
+    def block():
+        with tree:
+            yield
+
+    outer = block()
+    next(outer)
+    with tree:
+        assert next(outer, "left") == "left"
+        assert tree.owned()
+    assert not tree.locked()
+
+
 def test_inner_calls_need_no_node(tree, nodes):
     with tree:
         for node in nodes:
