@@ -310,7 +310,6 @@ class ClientBase:
     # ---- what is asked of the nodes ---------------------------------------------------------------------------------
 
     def _probe(self, resource: Resources, kind: dict[str, Any] = _PLAIN) -> Any:
-        """What asks the nodes, and acquires nothing."""
         return type(self)._lock_type(self, resource, kind, "status", None)._new_probe()
 
     def _looks(self, resource: Resources, permits: Optional[int], slot: Optional[int]) -> list[list[Any]]:
@@ -330,7 +329,6 @@ class ClientBase:
         return probes
 
     def _reported(self, resource: Resources, looks: list[list[Any]], statuses: list[int]) -> Report:
-        """What the looks have found."""
         ended = iter(statuses)
         reports = []
         for look in looks:
@@ -341,13 +339,11 @@ class ClientBase:
         return _whole(tuple(resource), reports, _OF_SEVERAL, max)
 
     def _listed(self, probe: Any, status: int) -> Listing:
-        """What a list has found."""
         if status not in (lib.REDLOCK_OK, lib.REDLOCK_TIMED_OUT):
             raise probe._error(status)
         return listing(probe._handle)
 
     def _removal(self, resource: Resources, force: bool, permits: Optional[int], slot: Optional[int]) -> Any:
-        """What deletes a lock."""
         if force is not True:
             words = "deletes a lock whoever holds it, and only with force=True; to give up a lock of your own say"
             raise TypeError(f"release({resource!r}): {words} hold.release(), or adopt(resource, token).release()")
@@ -370,7 +366,6 @@ class ClientBase:
         return run
 
     def _report(self, probe: HoldBase, status: int) -> Report:
-        """What an inspection found."""
         handle: Any = probe._handle
         resource: Any = probe._resource
         verdict = lib.redlock_lock_verdict(handle)
@@ -388,7 +383,6 @@ class ClientBase:
         lib.redlock_client_process(self._handle)
 
     def _tell_the_last(self) -> None:
-        """Before it closes."""
         if self._is_open and self._registered == this_process.generation:
             self._tell()
 

@@ -21,7 +21,6 @@ REFUSED = {
 
 
 def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the lock."""
     for keyword in given:
         if keyword in REFUSED:
             raise TypeError(f"election() takes no {keyword}=: {REFUSED[keyword]}")
@@ -65,8 +64,6 @@ class SeatBase:
 
 
 class CandidateBase:
-    """An iterator over terms."""
-
     def __init__(self, election: Any) -> None:
         self._election = election
         self._term: Any = None

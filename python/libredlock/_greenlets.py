@@ -75,7 +75,6 @@ class Greenlets:
         self._tag = ffi.new("uint64_t *")
 
     def drive(self, client: Client, handle: Any, operation: int, argument: int) -> int:
-        """Runs an operation to its end."""
         if get_native_id() != os.getpid():  # any thread but the main one has no hub that its waiting could stop
             return self._drive_thread(client, handle, operation, argument)
         return self._complete(client, handle, lambda: lib.redlock_lock_start(handle, operation | AT_ONCE, argument))

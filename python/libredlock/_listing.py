@@ -50,7 +50,6 @@ class Listing(tuple[Listed, ...]):
 
 
 def listing(handle: Any) -> Listing:
-    """What a list has found."""
     rows = Listing(_row(handle, index) for index in range(lib.redlock_lock_listed(handle, lib.REDLOCK_LISTED_ROWS)))
     rows.more = lib.redlock_lock_listed(handle, lib.REDLOCK_LISTED_MORE) == 1
     return rows

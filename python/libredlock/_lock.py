@@ -61,7 +61,6 @@ class LockBase(Facts):
         self, client: Any, resource: Resources, options: Mapping[str, Any], function: str,
         on_lost: Optional[Callable[[Any], object]], cancel_on_lost: bool = False,
     ) -> None:
-        """Called by the methods of Client."""
         self._client = client
         self._resource = tuple(resource) if isinstance(resource, list) else resource
         self._on_lost, self._cancel_on_lost = on_lost, cancel_on_lost
@@ -373,7 +372,6 @@ class LockBase(Facts):
     # ---- what is refused --------------------------------------------------------------------------------------------
 
     def _refusal(self, hold: Any, status: int = BUSY) -> RedlockError:
-        """Why it was not acquired."""
         words, owner = "", self._client._current()
         if status == BUSY and not self._admits_several:
             owners = [other._owner for other in self._holds[:] if other.owned()]

@@ -62,15 +62,10 @@ def _table() -> Iterable[Option]:
 _OF_NO_LOCK = ("reentrant",)  # a Lock may be shared, so it cannot tell who acquires it again
 
 
-_FIELDS = (
-    lib.REDLOCK_OPTION_NAME,
-    lib.REDLOCK_OPTION_TYPE,
-    lib.REDLOCK_OPTION_UNIT,
-    lib.REDLOCK_OPTION_RANGE,
-    lib.REDLOCK_OPTION_SCOPE,
-    lib.REDLOCK_OPTION_RANGE_PARTS,
-    lib.REDLOCK_OPTION_DEFAULT,
-)
+_FIELDS = [
+    getattr(lib, f"REDLOCK_OPTION_{field}")
+    for field in ("NAME", "TYPE", "UNIT", "RANGE", "SCOPE", "RANGE_PARTS", "DEFAULT")
+]
 
 OPTIONS: dict[str, Option] = {option.keyword: option for option in _table()}
 _KEYWORDS = {option.name: option.keyword for option in OPTIONS.values()}
@@ -315,7 +310,6 @@ def node_urls(nodes: Union[None, str, Iterable[str]]) -> str:
 
 
 def pair(keyword: str, value: Any) -> tuple[bytes, bytes]:
-    """Name and value for the core."""
     option = OPTIONS[keyword]
     return option.name.encode(), as_bytes(keyword, as_text(option, value))
 

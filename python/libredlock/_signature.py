@@ -57,7 +57,6 @@ def _options_of(name: str) -> Iterator[Any]:
 
 
 def name_options(client: Any) -> None:
-    """Of a class of clients."""
     client.__new__.__signature__ = Signature(client.__init__)
     for name in ("__init__", *_OF_LOCKS):
         function = vars(client)[name]

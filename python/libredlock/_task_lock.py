@@ -365,8 +365,6 @@ class Term(TermBase, Hold):
 
 
 class Seat(SeatBase, Lock):
-    """The lock of an election."""
-
     _hold_type: Any = Term
 
     def _acquire(self, hold: Any, limit_ms: int, binding: Binding) -> Awaitable[int]:
@@ -387,8 +385,6 @@ class Election(ElectionBase):
 
 
 class Candidate(CandidateBase):
-    """An iterator over terms."""
-
     def __aiter__(self) -> Candidate:
         return self
 

@@ -250,8 +250,6 @@ class Term(TermBase, Hold):
 
 
 class Seat(SeatBase, Lock):
-    """The lock of an election."""
-
     _hold_type: Any = Term
 
     def _acquire(self, hold: Any, limit_ms: int) -> int:
@@ -275,8 +273,6 @@ class Election(ElectionBase):
 
 
 class Candidate(CandidateBase):
-    """An iterator over terms."""
-
     def __iter__(self) -> Candidate:
         return self
 
