@@ -14,7 +14,7 @@ from weakref import ref
 from ._core import lib
 from ._hold import ADOPTED
 from ._options import spelled
-from ._process import this_process
+from ._process import generation, this_process
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -93,9 +93,9 @@ class Notifier:
 
         # as they are when it starts: a thread does not become a greenlet when the process is patched later
         poll = getattr(select, "poll", None)  # eventlet takes it away
-        wait = select.select
+        wait, born = select.select, generation()
         while self._goes_on(thread):
-            self._wait(poll, wait)
+            self._wait(poll, wait, born)
             for descriptor, reference in list(self._clients.items()):
                 client = reference()
                 if client is None or client.closed:
@@ -113,9 +113,12 @@ class Notifier:
             self._is_running = bool(self._clients)
             return self._is_running
 
-    def _wait(self, poll: Any, wait: Any) -> None:
+    def _wait(self, poll: Any, wait: Any, born: int) -> None:
         wakeups = self._pipe[0]
-        if wakeups in _readable(poll, wait, [wakeups, *self._clients], self._limit_s()):
+        readable = _readable(poll, wait, [wakeups, *self._clients], self._limit_s())
+        while born != generation():  # a greenlet, copied by a fork: threading has forgotten it, and fails when it ends
+            wait([], [], [], 3600.0)
+        if wakeups in readable:
             try:
                 os.read(wakeups, 1000)
             except BlockingIOError:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from patience import GENEROUS_TIMEOUTS
+from patience import GENEROUS_TIMEOUTS, lapsing
 
 GEVENT = """
 from gevent import monkey
@@ -306,6 +306,25 @@ def hold_shared():
 join([spawn(hold, name) for name in "abc"] + [spawn(hold_shared) for _ in range(3)])
 print(order[0::2] == order[1::2], len(order))
 """
+
+
+def test_a_child_of_a_fork_goes_on_without_a_word(greenlets, nodes):
+    said = greenlets(
+        f"""
+        import logging, os
+        logging.disable()
+        lost = []
+        with client.lock("parent", ttl=10) as held:
+            pid = os.fork()
+            if pid == 0:
+                hold = client.lock("child", on_lost=lost.append, **{lapsing(0.5)}).take()
+                while not lost:
+                    sleep(0.01)
+                raise SystemExit(held.lost and 23)
+            print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), held.owned())
+        """
+    )
+    assert said == (0, "23 True", "")
 
 
 USE = """
