@@ -408,6 +408,12 @@ REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client,
  * which, and the lock stays as it was. REDLOCK_IN_FLIGHT, REDLOCK_NO_MEMORY: likewise. No I/O. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size);
 
+/* Creates another handle on the resources of `lock`, with the options that it has now: what was acquired stays with
+ * `lock`. It costs less than redlock_lock_new and redlock_lock_set for each option. The copy of a handle in
+ * REDLOCK_STATE_INVALID is in that state, too, and so is one that is made when the client has been closed. Returns NULL
+ * for NULL and if out of memory; otherwise as redlock_lock_new. */
+REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_copy(redlock_lock *lock);
+
 /* A lock for probing the nodes: as redlock_lock_new, on a resource of its own, `libredlock:probe:` and a number.
  * Acquire it with a short ttl_ms and without a wait; redlock_client_describe then reports which nodes would grant a
  * lock. A leftover key expires. */

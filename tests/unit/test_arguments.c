@@ -161,6 +161,14 @@ static void a_resource_has_1_byte_to_512_mb(void **state)
   assert_unusable(redlock_lock_new(client, "r", ((size_t)512 << 20) + 1), "1 to 536870912");
 }
 
+static void a_copy_of_what_can_not_be_used_can_not_either(void **state)
+{
+  redlock_lock *unusable = redlock_lock_new(client, "", 0);
+  (void)state;
+  assert_unusable(redlock_lock_copy(unusable), "resource");
+  redlock_lock_free(unusable);
+}
+
 static void a_lock_needs_an_open_client(void **state)
 {
   (void)state;
@@ -221,6 +229,7 @@ int main(void)
       OPEN(waits_and_operations_have_a_range),
       OPEN(only_a_client_that_looks_runs_scripts),
       OPEN(a_resource_has_1_byte_to_512_mb),
+      OPEN(a_copy_of_what_can_not_be_used_can_not_either),
       FRESH(a_lock_needs_an_open_client),
       FRESH(a_lock_made_before_its_nodes_can_be_looked_at),
       OPEN(a_limit_is_any_time_or_none),

@@ -164,6 +164,26 @@ static void queues_that_were_empty_a_moment_ago_are_not_asked_again(void **state
   assert_int_equal(cycle(-1), 0);
 }
 
+static void a_copy_has_resources_and_options_but_no_hold(void **state)
+{
+  redlock_lock *copy;
+  char ttl[16];
+  (void)state;
+  call(REDLOCK_ACQUIRE, 60000);
+  answer_everything(-1);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+  copy = redlock_lock_copy(lock);
+  assert_int_equal(redlock_lock_set(lock, "ttl_ms", "20000"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_get(copy, "ttl_ms", ttl, sizeof ttl), 5);
+  assert_string_equal(ttl, "30000");
+  assert_int_equal(redlock_lock_add(copy, "b\0b", 3), REDLOCK_INVALID); /* it has that */
+  assert_int_equal(redlock_lock_state(copy), REDLOCK_STATE_FREE);
+  assert_int_equal(redlock_lock_release(copy), REDLOCK_NOT_HELD);
+  redlock_lock_free(copy);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+  assert_null(redlock_lock_copy(NULL));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin_claimed, end)
@@ -173,6 +193,7 @@ int main(void)
       CASE(a_hash_says_so),
       CASE(the_parts_of_a_key_are_those_that_were_added),
       CASE(queues_that_were_empty_a_moment_ago_are_not_asked_again),
+      CASE(a_copy_has_resources_and_options_but_no_hold),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

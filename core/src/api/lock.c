@@ -53,49 +53,54 @@ static int reserve_timers(struct rlk_engine *e, int locks)
   return -1;
 }
 
-static redlock_lock *allocate(redlock_client *c, const void *resource, size_t size)
+/* Consumes the key; NULL when memory is out. */
+static redlock_lock *allocate(redlock_client *c, struct rlk_key *key)
 {
-  const char *prefix = RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "";
   /* the list may still be set while the client is not open */
   size_t nodes = c->engine.net.state == RLK_NET_NEW ? RLK_NODES_MAX : (size_t)c->engine.net.node_count;
   redlock_lock *lock = malloc(sizeof *lock + nodes); /* glibc's calloc takes nothing from the cache of the thread */
-  if (!lock)
+  struct rlk_node_answer *answers = malloc(nodes * sizeof *answers);
+  struct rlk_wait *wait = rlk_wait_new();
+  if (!lock || !answers || !wait || !key || reserve_timers(&c->engine, 1) != 0) {
+    rlk_key_drop(key);
+    rlk_wait_free(wait);
+    free(answers);
+    free(lock);
     return NULL;
+  }
   *lock = (redlock_lock){.engine = &c->engine,
+                         .key = key,
                          .options = c->engine.net.options,
                          .op = {.status = REDLOCK_NOT_HELD, .timer.kind = RLK_TIMER_OPERATION},
                          .hold.timer.kind = RLK_TIMER_LEASE,
-                         .attempt.home = -1};
+                         .attempt.home = -1,
+                         .wait = wait,
+                         .node_answers = answers};
   memset(lock->votes, 0, nodes);
-  lock->node_answers = malloc(nodes * sizeof *lock->node_answers);
-  lock->wait = rlk_wait_new();
-  check_new(lock, resource, size);
-  if (lock->state == REDLOCK_STATE_INVALID)
-    size = 0;
-  lock->key = rlk_key_for(&c->engine, prefix, size ? resource : "", size);
-  if (lock->node_answers && lock->wait && lock->key && reserve_timers(&c->engine, 1) == 0) {
-    memset(lock->node_answers, 0, nodes * sizeof *lock->node_answers);
-    lock->is_reserved = is_reserved(prefix, rlk_key_resource(lock->key), size);
-    return lock;
-  }
-  rlk_key_drop(lock->key);
-  rlk_wait_free(lock->wait);
-  free(lock->node_answers);
-  free(lock->refusal);
-  free(lock);
-  return NULL;
+  memset(answers, 0, nodes * sizeof *answers);
+  return lock;
+}
+
+static void link_lock(redlock_client *client, redlock_lock *lock)
+{
+  lock->kind = rlk_kind_of(lock);
+  client->users++;
+  lock->next = client->engine.locks;
+  if (client->engine.locks)
+    client->engine.locks->previous = lock;
+  client->engine.locks = lock;
 }
 
 static redlock_lock *add_lock(redlock_client *client, const void *resource, size_t size)
 {
-  redlock_lock *lock = allocate(client, resource, size);
+  const char *prefix = RLK_STRING(&client->engine.net, KEY_PREFIX) ? RLK_STRING(&client->engine.net, KEY_PREFIX) : "";
+  int is_usable = resource && size <= RESOURCE_SIZE_MAX && client->engine.net.state == RLK_NET_OPEN;
+  struct rlk_key *key = rlk_key_for(&client->engine, prefix, is_usable ? resource : "", is_usable ? size : 0);
+  redlock_lock *lock = allocate(client, key);
   if (lock) {
-    lock->kind = rlk_kind_of(lock);
-    client->users++;
-    lock->next = client->engine.locks;
-    if (client->engine.locks)
-      client->engine.locks->previous = lock;
-    client->engine.locks = lock;
+    check_new(lock, resource, size);
+    lock->is_reserved = is_reserved(prefix, rlk_key_resource(key), key->resource_size);
+    link_lock(client, lock);
   }
   return lock;
 }
@@ -120,6 +125,25 @@ redlock_lock *redlock_lock_new_probe(redlock_client *client)
     lock->is_reserved = 0;
   rlk_leave(client, REDLOCK_OK);
   return lock;
+}
+
+redlock_lock *redlock_lock_copy(redlock_lock *lock)
+{
+  redlock_client *c = rlk_enter_lock(lock);
+  redlock_lock *copy = NULL;
+  if (c) {
+    lock->key->users++;
+    copy = allocate(c, lock->key);
+  }
+  if (copy) {
+    check_new(copy, rlk_key_resource(lock->key), lock->key->resource_size);
+    copy->is_reserved = lock->is_reserved;
+    copy->options = lock->options;
+    copy->is_fenced = lock->is_fenced;
+    link_lock(c, copy);
+  }
+  rlk_leave(c, REDLOCK_OK);
+  return copy;
 }
 
 /* ---- several resources ---- */
