@@ -85,6 +85,9 @@
   if ($1) RETVAL_STRING($1);
   else RETVAL_NULL();
 %}
+%typemap(out, phptype="Redlock\\Native\\Lock") native_lock * %{
+  SWIG_SetPointerZval(return_value, (void *)$1, $1_descriptor, $owner);
+%}
 %typemap(in, phptype="mixed") zval *waiter %{ $1 = ARGUMENT($input); %}
 %typemap(out, phptype="mixed") waiter %{ RETVAL_COPY_VALUE(&$1); %}
 %typemap(out, phptype="array") HashTable * %{ RETVAL_ARR($1); %}
@@ -106,6 +109,7 @@
     SWIG_fail;
 }
 %enddef
+%newobject native_lock::another;
 ONCE_CONSTRUCTED(native_client)
 ONCE_CONSTRUCTED(native_lock)
 
@@ -157,6 +161,7 @@ typedef struct native_lock {
   %extend {
     native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group = 0);
     ~native_lock();
+    native_lock *another();
     zend_string *get(const char *name);
     void set(const char *name, const char *value);
     void add(zend_string *resource);

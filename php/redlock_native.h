@@ -37,6 +37,7 @@ HashTable *native_client_bootstrap(native_client *client, int64_t mode);
 zend_string *native_client_get(native_client *client, const char *name);
 
 native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group);
+native_lock *native_lock_another(native_lock *lock);
 void delete_native_lock(native_lock *lock);
 zend_string *native_lock_get(native_lock *lock, const char *name);
 void native_lock_set(native_lock *lock, const char *name, const char *value);

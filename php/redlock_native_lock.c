@@ -1,20 +1,12 @@
 /* The class Redlock\Native\Lock over the C library: operations and what is known locally. */
 #include "redlock_internal.h"
 
-native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group)
+/* Takes the handle over; NULL with an exception thrown. */
+static native_lock *lock_over(redlock_lock *handle, native_client *client, zend_string *resource, int64_t group)
 {
   native_lock *lock;
-  redlock_lock *handle = redlock_lock_new(client->handle, ZSTR_VAL(resource), ZSTR_LEN(resource));
   if (!handle) {
     redlock_php_throw_text(REDLOCK_NO_MEMORY, "out of memory");
-    return NULL;
-  }
-  if (redlock_lock_state(handle) == REDLOCK_STATE_INVALID)
-    redlock_php_throw_status(REDLOCK_INVALID, redlock_php_lock_message(handle));
-  else
-    redlock_php_set_lock_options(handle, options);
-  if (EG(exception)) {
-    redlock_lock_free(handle);
     return NULL;
   }
   lock = emalloc(sizeof *lock);
@@ -31,6 +23,24 @@ native_lock *new_native_lock(native_client *client, zend_string *resource, HashT
   ZVAL_UNDEF(&lock->waiter);
   client->users++;
   return lock;
+}
+
+native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options, int64_t group)
+{
+  redlock_lock *handle = redlock_lock_new(client->handle, ZSTR_VAL(resource), ZSTR_LEN(resource));
+  native_lock *lock = lock_over(handle, client, resource, group);
+  if (lock && redlock_lock_state(handle) == REDLOCK_STATE_INVALID)
+    redlock_php_throw_status(REDLOCK_INVALID, redlock_php_lock_message(handle));
+  else if (!lock || redlock_php_set_lock_options(handle, options))
+    return lock;
+  delete_native_lock(lock);
+  return NULL;
+}
+
+/* One that can not be used, as of a client that was closed, says so when it is. */
+native_lock *native_lock_another(native_lock *lock)
+{
+  return lock_over(redlock_lock_copy(lock->handle), lock->client, lock->resource, lock->group);
 }
 
 void delete_native_lock(native_lock *lock)

@@ -191,6 +191,9 @@ namespace Redlock\Native {
         /** @param array<string, bool|int|float|string> $options by the options' names; $group: see Client::cancel() */
         public function __construct(Client $client, string $resource, array $options, int $group = 0) {}
 
+        /** Another one on the same resources, with the options that this one has now, and in its group. */
+        public function another(): Lock {}
+
         /** The value of an option for this lock. */
         public function get(string $name): string {}
 

@@ -37,15 +37,27 @@ final class Handle
     /** Has the options, and refuses what nodes would refuse by them; it asks no node. */
     private readonly Native\Lock $native;
 
-    /** @param array<string, mixed> $options by the names of the table */
+    /**
+     * @param \WeakMap<Handle, true> $handles where it is listed
+     * @param array<string, mixed> $options by the names of the table
+     */
     public function __construct(
         private readonly Native\Client $client,
         private readonly Store $store,
+        private readonly \WeakMap $handles,
         string $resource,
         private array $options,
     ) {
         $this->native = new Native\Lock($client, $resource, $options);
         $this->resources = [$resource];
+        $handles[$this] = true;
+    }
+
+    public function another(): self
+    {
+        $another = new self($this->client, $this->store, $this->handles, $this->resources[0], $this->options);
+        \array_map($another->add(...), \array_slice($this->resources, 1));
+        return $another;
     }
 
     public function resource(): string

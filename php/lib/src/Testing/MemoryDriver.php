@@ -21,7 +21,7 @@ final class MemoryDriver extends Driver
         $this->handles = new \WeakMap();
     }
 
-    public function owner(): \WeakReference
+    public function owner(): ?\WeakReference
     {
         return \extension_loaded('swoole') && Coroutine::getCid() > 0
             ? \WeakReference::create(Coroutine::getContext()) : parent::owner();
@@ -29,9 +29,8 @@ final class MemoryDriver extends Driver
 
     public function handle(string $resource, array $options, array $more = [], int $group = 0): Handle
     {
-        $handle = new Handle($this->client, $this->store, $resource, $options);
+        $handle = new Handle($this->client, $this->store, $this->handles, $resource, $options);
         \array_map($handle->add(...), $more);
-        $this->handles[$handle] = true;
         return $handle;
     }
 
