@@ -10,6 +10,7 @@ use Redlock\Driver\BlockingDriver;
 use Redlock\Driver\Driver;
 use Redlock\Driver\SwooleDriver;
 use Redlock\Driver\SwowDriver;
+use Redlock\Driver\TellingDriver;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Loop\Loop;
 use Redlock\Testing\MemoryClient;
@@ -32,8 +33,11 @@ class Client implements ClientInterface
         private readonly Native\Client $native,
         private readonly array $defaults,
         private readonly ?EventLog $events,
-        private readonly Driver $driver,
+        private Driver $driver,
     ) {
+        if ($events?->dispatcher !== null) {
+            $this->driver = new TellingDriver($driver);
+        }
     }
 
     /**

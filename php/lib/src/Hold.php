@@ -23,17 +23,11 @@ class Hold implements HoldInterface
     /** @internal How long to wait for nodes that are asked for the holder. */
     public const HOLDER_LIMIT_MS = 250;
 
-    /** @internal Whose it is: a Fiber, a coroutine, or what stands for code outside of them. */
-    public ?\WeakReference $owner = null;
-
     /** @internal How often it was taken and not released, with the option reentrant. */
-    public int $depth = 0;
+    public int $depth = 1;
 
     /** Bodies of run() that it is held around. */
     private int $bodies = 0;
-
-    /** In nanoseconds, if there is a listener. */
-    private ?int $heldSince = null;
 
     /** Why it was lost, once the handle does not know any more. */
     private ?string $loss = null;
@@ -44,6 +38,8 @@ class Hold implements HoldInterface
         private Native\Lock|Handle $native,
         /** Of several, the first. */
         public readonly string $resource,
+        /** @internal Whose it is: a Fiber or a coroutine; null: it was acquired outside of them. */
+        public ?\WeakReference $owner,
     ) {
     }
 
@@ -77,7 +73,7 @@ class Hold implements HoldInterface
 
     public function release(): void
     {
-        $status = $this->perform(\REDLOCK_RELEASE, 0);
+        $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
         if ($status !== \REDLOCK_OK && ($status = $this->left($status)) !== \REDLOCK_OK) {
             $this->fail($status);
         }
@@ -199,12 +195,19 @@ class Hold implements HoldInterface
         $this->native->abandon();
     }
 
-    /** @internal Takes it once more, with the option reentrant, around a body. */
+    /** @internal Takes it once more, with the option reentrant: the status. */
+    public function retake(int $waitMs): int
+    {
+        $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, $waitMs);
+        $this->depth += $status === \REDLOCK_OK ? 1 : 0;
+        return $status;
+    }
+
+    /** @internal The same around a body. */
     public function again(callable $body): mixed
     {
-        $status = $this->perform(\REDLOCK_ACQUIRE, -2);
+        $status = $this->retake(-2);
         $status === \REDLOCK_OK || $this->fail($status);
-        $this->depth++;
         return $this->around($body);
     }
 
@@ -254,59 +257,13 @@ class Hold implements HoldInterface
         return $failure;
     }
 
-    /** @internal Runs one operation to its end and reports it to the dispatcher. Returns its status. */
-    public function perform(int $operation, int $arg): int
-    {
-        $events = $this->driver->events;
-        if ($events?->dispatcher === null) {
-            return $this->driver->run($this->native, $operation, $arg);
-        }
-        [$began, $state] = [\hrtime(true), $this->native->state()];
-        $status = $this->driver->run($this->native, $operation, $arg);
-        if (!$this->isInner($operation, $status, $state)) {
-            $events->tell($this->told($operation, $status, $began, $state));
-        }
-        return $status;
-    }
-
-    /** With the option reentrant: neither the first acquisition nor the last release. */
-    private function isInner(int $operation, int $status, int $stateBefore): bool
-    {
-        return match ($operation) {
-            \REDLOCK_ACQUIRE => $status === \REDLOCK_OK && $stateBefore === \REDLOCK_STATE_HELD,
-            \REDLOCK_RELEASE => \in_array($this->native->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_LOST], true),
-            default => false,
-        };
-    }
-
-    private function told(int $operation, int $status, int $began, int $state): ?Event\LockEvent
-    {
-        $resource = $this->resource;
-        $sinceMs = static fn (int $at): int => \intdiv(\hrtime(true) - $at, 1000000);
-        if ($operation === \REDLOCK_ACQUIRE) {
-            if ($status !== \REDLOCK_OK) {
-                return new Event\NotAcquired($resource, \redlock_status_name($status), $this->message(),
-                    $sinceMs($began), $this->attempts());
-            }
-            $this->heldSince = \hrtime(true);
-            return new Event\Acquired($resource, $this->token(), $this->remainingMs(), $sinceMs($began),
-                $this->attempts(), $this->fence());
-        }
-        if ($operation === \REDLOCK_RELEASE) {
-            [$since, $this->heldSince] = [$this->heldSince, null];
-            $heldMs = $since === null ? null : $sinceMs($since);
-            return self::isReleased($status, $state) ? new Event\Released($resource, $heldMs) : null;
-        }
-        return $status === \REDLOCK_OK ? new Event\Extended($resource, $this->remainingMs()) : null;
-    }
-
     private function setLease(string $method, int $operation, ?int $ttlMs): void
     {
         if ($ttlMs !== null && $ttlMs < 1) {
             throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
         }
         $this->refuseWhatIsOver();
-        $status = $this->perform($operation, $ttlMs ?? 0);
+        $status = $this->driver->run($this->native, $operation, $ttlMs ?? 0);
         $status === \REDLOCK_OK || $this->fail($status);
     }
 
@@ -336,17 +293,11 @@ class Hold implements HoldInterface
     /** The error of the body leaves as it is, so what the release came to is only logged. */
     private function releaseAfterFailure(): void
     {
-        $status = $this->hasEnded() ? \REDLOCK_OK : $this->left($this->perform(\REDLOCK_RELEASE, 0));
+        $status = $this->hasEnded() ? \REDLOCK_OK : $this->left($this->driver->run($this->native, \REDLOCK_RELEASE, 0));
         $this->depth--;
         $isTold = $status === \REDLOCK_LOST && $this->loss !== 'closed'; /* the loss is an event by itself */
         $status === \REDLOCK_OK || $isTold || $this->driver->events?->warn('redlock: {message}',
             ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
-    }
-
-    /** A release that is cut short goes on inside the client: what was held has been released. */
-    private static function isReleased(int $status, int $stateBefore): bool
-    {
-        return $status === \REDLOCK_OK || $status === \REDLOCK_CANCELLED && $stateBefore !== \REDLOCK_STATE_LOST;
     }
 
     /** Whoever repeats what the body has done must be able to see that it was done. */

@@ -18,11 +18,17 @@ final class Lock implements LockInterface
     /** Of several, the first. */
     public readonly string $resource;
 
-    /** @var array<int, Hold> acquired by this object, the newest last; what has ended leaves at the next acquisition */
-    private array $holds = [];
+    /** What this object acquired last. What has ended leaves at the next acquisition. */
+    private ?Hold $newest = null;
+
+    /** @var array<int, Hold> what it acquired before */
+    private array $older = [];
 
     /** What has checked the options, until it becomes the first hold's. */
     private Native\Lock|Handle|null $checked;
+
+    /** What the other holds' are made of. */
+    private Native\Lock|Handle|null $model = null;
 
     /** @internal @var ?\WeakMap<Hold, mixed> where its holds are listed, too */
     public ?\WeakMap $holdsOfAll = null;
@@ -104,7 +110,7 @@ final class Lock implements LockInterface
 
     public function cancel(): void
     {
-        $this->checked = null; /* a wait that begins later is another */
+        $this->checked = $this->model = null; /* a wait that begins later is another */
         $this->driver->cancel(\spl_object_id($this));
     }
 
@@ -185,7 +191,7 @@ final class Lock implements LockInterface
     /** @internal Client::adopt() does. */
     public function adopt(string $token): Hold
     {
-        $hold = $this->begin(false);
+        $hold = $this->hold($this->handle(isBlock: false), null);
         $hold->adopt($token);
         return $hold;
     }
@@ -279,8 +285,7 @@ final class Lock implements LockInterface
     /** @internal The value of an option by the name of the table, as text. */
     public function option(string $name): string
     {
-        $this->checked ??= $this->made();
-        return $this->checked->get($name);
+        return ($this->checked ?? $this->model ??= $this->made())->get($name);
     }
 
     private function made(): Native\Lock|Handle
@@ -288,35 +293,39 @@ final class Lock implements LockInterface
         return $this->driver->handle($this->resource, $this->options, $this->more, \spl_object_id($this));
     }
 
-    /** A hold that has acquired nothing yet. */
-    private function begin(bool $isBlock): Hold
+    /** What has acquired nothing yet. */
+    private function handle(bool $isBlock): Native\Lock|Handle
     {
-        $native = $this->checked ?? $this->made();
+        $native = $this->checked ?? ($this->model ??= $this->made())->another();
         $this->checked = null;
         $isBlock && !isset($this->options['renew']) && $native->set('renew', 'true');
-        return $this->isElected ? new Term($this->driver, $native, $this->resource)
-            : new Hold($this->driver, $native, $this->resource);
+        return $native;
+    }
+
+    private function hold(Native\Lock|Handle $native, ?\WeakReference $owner): Hold
+    {
+        return $this->isElected ? new Term($this->driver, $native, $this->resource, $owner)
+            : new Hold($this->driver, $native, $this->resource, $owner);
     }
 
     /** The caller's hold again, with the option reentrant, or a new one; null: busy, and it is only tried. */
     private function take(?int $waitMs, bool $isBlock = false, bool $isTried = false): ?Hold
     {
-        $owner = $this->driver->owner();
-        while (($id = \array_key_last($this->holds)) !== null
-            && ($this->holds[$id]->depth === 0 || $this->holds[$id]->hasEnded())) {
-            unset($this->holds[$id]);
+        if ($this->newest?->depth === 0) {
+            $this->newest = null;
         }
-        $again = $id === null ? null : $this->again($owner);
-        $hold = $again ?? $this->begin($isBlock);
-        $waitMs = $again === null && $this->isStopped ? 0 : $waitMs;
-        $status = $hold->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
-        $hold->owner = $owner;
+        $owner = $this->driver->owner();
+        $again = $this->newest === null && $this->older === [] ? null : $this->again($owner);
+        if ($again === null) {
+            $native = $this->handle($isBlock);
+            $status = $this->driver->run($native, \REDLOCK_ACQUIRE, $this->isStopped ? 0 : $waitMs ?? -2);
+            $hold = $this->hold($native, $owner);
+            $status === \REDLOCK_OK && $this->note($hold);
+        } else {
+            $hold = $again;
+            $status = $hold->retake($waitMs ?? -2);
+        }
         if ($status === \REDLOCK_OK) {
-            $hold->depth++;
-            if ($again === null) {
-                $this->holds[] = $hold;
-                $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
-            }
             return $hold;
         }
         if ($status === \REDLOCK_BUSY && $isTried) {
@@ -326,21 +335,42 @@ final class Lock implements LockInterface
         $hold->fail($status);
     }
 
+    private function note(Hold $hold): void
+    {
+        if ($this->newest !== null) {
+            $this->older[] = $this->newest;
+        }
+        $this->newest = $hold;
+        if ($this->holdsOfAll !== null) {
+            $this->holdsOfAll[$hold] = null;
+        }
+    }
+
     /** The caller's hold if it is re-entered. Else takes off what is over, and what an owner who wants it anew lost. */
-    private function again(\WeakReference $owner): ?Hold
+    private function again(?\WeakReference $owner): ?Hold
     {
         $hold = $this->isReentrant ? $this->own($owner) : null;
         if ($hold !== null && !$hold->isForked()) {
             return $hold;
         }
-        foreach ($this->holds as $id => $hold) {
+        if ($this->newest !== null) {
+            $this->older[] = $this->newest;
+            $this->newest = null;
+        }
+        foreach ($this->older as $id => $hold) {
             $isGivenUp = !$this->admitsSeveral && $hold->owner === $owner && $hold->isLost();
             $isGivenUp && $hold->giveUp();
-            if ($isGivenUp || $hold->hasEnded() || \count($this->holds) > self::LOST_KEPT && $hold->isLost()) {
-                unset($this->holds[$id]);
+            if ($isGivenUp || $hold->hasEnded() || \count($this->older) > self::LOST_KEPT && $hold->isLost()) {
+                unset($this->older[$id]);
             }
         }
         return null;
+    }
+
+    /** @return array<int, Hold> the newest last */
+    private function holds(): array
+    {
+        return $this->newest === null ? $this->older : [...$this->older, $this->newest];
     }
 
     /** The newest hold of an owner, the caller, or the only one if its owner has ended; null without. */
@@ -348,7 +378,7 @@ final class Lock implements LockInterface
     {
         $live = [];
         $owner ??= $this->driver->owner();
-        for ($hold = \end($this->holds); $hold !== false; $hold = \prev($this->holds)) {
+        foreach (\array_reverse($this->holds()) as $hold) {
             if (!$hold->hasEnded()) {
                 if ($hold->owner === $owner) {
                     return $hold;
@@ -356,7 +386,7 @@ final class Lock implements LockInterface
                 $live[] = $hold;
             }
         }
-        if (\count($live) !== 1 || !Driver::isOver($live[0]->owner->get())) {
+        if (\count($live) !== 1 || !Driver::isOver($live[0]->owner)) {
             return null;
         }
         $live[0]->owner = $owner;
@@ -366,7 +396,7 @@ final class Lock implements LockInterface
     private function mine(): Hold
     {
         return $this->own() ?? throw Hold::notHeld($this->resource,
-            \array_filter($this->holds, static fn (Hold $hold): bool => $hold->isHeld()) === []
+            \array_filter($this->holds(), static fn (Hold $hold): bool => $hold->isHeld()) === []
             ? 'no hold of this object is the caller\'s'
             : 'another Fiber or coroutine has it by this object; the hold that acquire() returned may act anywhere');
     }
@@ -378,7 +408,7 @@ final class Lock implements LockInterface
     /** @return array<string, mixed> */
     public function __debugInfo(): array
     {
-        $states = \array_map(static fn (Hold $hold): string => $hold->__debugInfo()['state'], $this->holds);
+        $states = \array_map(static fn (Hold $hold): string => $hold->__debugInfo()['state'], $this->holds());
         return ['resource' => $this->resource, 'holds' => \implode(', ', $states)];
     }
 

@@ -340,6 +340,10 @@ final class HoldsTest extends NodesTestCase
     {
         $client = $this->client(loop: $this->loop);
         $lock = $client->lock('later', waitMs: 20_000);
+        for ($i = 0; $i < 3; $i++) { /* the first hold's handle, and what the others' are copies of */
+            $lock->cancel();
+            $lock->acquire()->release();
+        }
         $lock->cancel();
         $holder = $client->lock('later')->acquire();
         [$hold] = $this->loop->run([static fn () => $lock->acquire(), function () use ($client, $holder): void {
@@ -347,6 +351,21 @@ final class HoldsTest extends NodesTestCase
             $holder->release();
         }]);
         $this->assertTrue($hold->isHeld());
+    }
+
+    /** @dataProvider clients */
+    public function testTheHoldsOfALockBeginAlike(\Closure $make): void
+    {
+        $client = $make($this);
+        $lock = $client->lock(['a', 'b'], ttlMs: 20000);
+        for ($i = 0; $i < 3; $i++) {
+            $this->assertTrue($lock->run(static fn (Hold $hold): bool => $hold->isRenewed()));
+            $hold = $lock->acquire();
+            $this->assertFalse($hold->isRenewed());
+            $this->assertGreaterThan(15000, $hold->remainingMs());
+            $this->assertFalse($client->lock('b')->tryAcquire());
+            $hold->release();
+        }
     }
 
     /** @dataProvider clients */

@@ -36,22 +36,13 @@ final class BlockingDriver extends Driver
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
     {
-        $fibers = \Fiber::getCurrent() === null ? null
-            : ($this->loop === null ? $this->fibersOfRevolt() : $this->fibers);
-        if ($fibers !== null) {
+        if (\Fiber::getCurrent() !== null && ($fibers = $this->fibers()) !== null) {
             return $fibers->run($lock, $operation, $arg);
         }
         try {
             $status = $lock->run($operation, $arg, self::SLICE_MS);
-            $told = $operation !== \REDLOCK_ACQUIRE;
-            for ($slices = 1; $status === \REDLOCK_PENDING; $slices++) {
-                $this->events?->write(); /* they may say why it waits */
-                $told = $told || match ($slices) {
-                    self::EARLY_SLICES => $this->tellQuarantine($lock, true),
-                    self::SUSPICIOUS_SLICES => $this->tellOwnLock($lock) || $this->tellQuarantine($lock, false),
-                    default => false,
-                };
-                $status = $lock->wait(self::SLICE_MS);
+            if ($status === \REDLOCK_PENDING) {
+                $status = $this->goOn($lock, $operation);
             }
             $this->events?->write();
             return $status;
@@ -59,6 +50,21 @@ final class BlockingDriver extends Driver
             Leave::cancelled($lock, $operation);
             throw $interruption;
         }
+    }
+
+    private function goOn(Native\Lock $lock, int $operation): int
+    {
+        $told = $operation !== \REDLOCK_ACQUIRE;
+        for ($slices = 1, $status = \REDLOCK_PENDING; $status === \REDLOCK_PENDING; $slices++) {
+            $this->events?->write(); /* they may say why it waits */
+            $told = $told || match ($slices) {
+                self::EARLY_SLICES => $this->tellQuarantine($lock, true),
+                self::SUSPICIOUS_SLICES => $this->tellOwnLock($lock) || $this->tellQuarantine($lock, false),
+                default => false,
+            };
+            $status = $lock->wait(self::SLICE_MS);
+        }
+        return $status;
     }
 
     public function inFlight(): int
@@ -102,9 +108,12 @@ final class BlockingDriver extends Driver
         return true;
     }
 
-    /** What a Fiber waits by without a loop of the client's, while Revolt's runs. */
-    private function fibersOfRevolt(): ?FiberDriver
+    /** What a Fiber waits by: Revolt's loop, while it runs, without one of the client's. */
+    private function fibers(): ?FiberDriver
     {
+        if ($this->loop !== null) {
+            return $this->fibers;
+        }
         if (!\class_exists(EventLoop::class, false) || !EventLoop::getDriver()->isRunning()) {
             return null;
         }

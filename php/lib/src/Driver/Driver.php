@@ -15,25 +15,22 @@ abstract class Driver
     /** Bodies of run() that have begun. */
     protected int $bodies = 0;
 
-    /** The owner of what is acquired outside of Fibers and coroutines: this driver. */
-    private readonly \WeakReference $outside;
-
     public function __construct(protected readonly Native\Client $client, public readonly ?EventLog $events)
     {
-        $this->outside = \WeakReference::create($this);
     }
 
-    /** The Fiber or coroutine that calls; never a number, which may come again. */
-    public function owner(): \WeakReference
+    /** The Fiber or coroutine that calls, null outside of them; never a number, which may come again. */
+    public function owner(): ?\WeakReference
     {
         $fiber = \Fiber::getCurrent();
-        return $fiber === null ? $this->outside : \WeakReference::create($fiber);
+        return $fiber === null ? null : \WeakReference::create($fiber);
     }
 
     /** Whether a Fiber or a coroutine has ended. */
-    public static function isOver(?object $owner): bool
+    public static function isOver(?\WeakReference $owner): bool
     {
-        return $owner === null || $owner instanceof \Fiber && $owner->isTerminated();
+        $fiber = $owner?->get();
+        return $owner !== null && ($fiber === null || $fiber instanceof \Fiber && $fiber->isTerminated());
     }
 
     /** Runs one operation to its end: its status. If anything ends it before, nothing stays behind at the nodes. */

@@ -40,23 +40,14 @@ abstract class SuspendingDriver extends Driver
         if ($this->generation !== $this->client->generation()) {
             $this->begin();
         }
-        while ($operation === \REDLOCK_RELEASE && isset($this->waiting[$lock])) {
-            $turn = (object) ['of' => $waiter];
-            $this->next[$lock] = [...$this->next[$lock] ?? [], $turn];
-            $isCancelled = true;
-            try {
-                $isCancelled = !$this->suspend($waiter);
-            } finally {
-                $turn->of = null;
-                $status = $isCancelled ? Leave::release($lock) : \REDLOCK_PENDING;
-            }
-            if ($isCancelled) {
+        if (isset($this->waiting[$lock])) { /* until its waiter has heard of the end: the handle has one */
+            $status = $operation === \REDLOCK_RELEASE ? $this->awaitTurn($lock, $waiter) : \REDLOCK_IN_FLIGHT;
+            if ($status !== \REDLOCK_PENDING) {
                 return $status;
             }
         }
         $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
-        /* what has ended is in flight until its waiter has heard of it: the handle has one waiter */
-        $status = isset($this->waiting[$lock]) ? \REDLOCK_IN_FLIGHT : $lock->start($operation | $flag, $arg, $waiter);
+        $status = $lock->start($operation | $flag, $arg, $waiter);
         if ($status !== \REDLOCK_OK) {
             return $status;
         }
@@ -107,6 +98,24 @@ abstract class SuspendingDriver extends Driver
     protected function isAlone(): bool
     {
         return \count($this->waiting) === 0;
+    }
+
+    /** REDLOCK_PENDING once nothing is in flight on it, or what a release came to that can not wait for that. */
+    private function awaitTurn(Native\Lock $lock, mixed $waiter): int
+    {
+        $status = \REDLOCK_PENDING;
+        while ($status === \REDLOCK_PENDING && isset($this->waiting[$lock])) {
+            $turn = (object) ['of' => $waiter];
+            $this->next[$lock] = [...$this->next[$lock] ?? [], $turn];
+            $isCancelled = true;
+            try {
+                $isCancelled = !$this->suspend($waiter);
+            } finally {
+                $turn->of = null;
+                $status = $isCancelled ? Leave::release($lock) : \REDLOCK_PENDING;
+            }
+        }
+        return $status;
     }
 
     private function resumeNext(Native\Lock $lock): void

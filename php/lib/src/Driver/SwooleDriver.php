@@ -27,7 +27,7 @@ final class SwooleDriver extends SuspendingDriver
             : parent::run($lock, $operation, $arg);
     }
 
-    public function owner(): \WeakReference
+    public function owner(): ?\WeakReference
     {
         return Coroutine::getCid() > 0 ? \WeakReference::create(Coroutine::getContext()) : parent::owner();
     }

@@ -6,14 +6,15 @@ namespace Redlock\OpenTelemetry;
 
 use OpenTelemetry\API\Trace\SpanInterface;
 use OpenTelemetry\API\Trace\SpanKind;
+use Redlock\Driver\AroundDriver;
 use Redlock\Driver\Driver;
 use Redlock\Exception\LostException;
 use Redlock\Hold;
 use Redlock\Native;
 use Redlock\Testing\Handle;
 
-/** @internal Operations of one lock in their spans; another driver runs them. */
-final class TracedDriver extends Driver
+/** @internal Operations of one lock in their spans. */
+final class TracedDriver extends AroundDriver
 {
     private const NAMES = [\REDLOCK_ACQUIRE => 'redlock.acquire', \REDLOCK_EXTEND => 'redlock.extend',
         \REDLOCK_EXPIRE => 'redlock.expire', \REDLOCK_RELEASE => 'redlock.release'];
@@ -21,25 +22,10 @@ final class TracedDriver extends Driver
     /** @var \WeakMap<object, BodySpan> of bodies that have ended, until their locks are released */
     private \WeakMap $bodySpans;
 
-    public function __construct(private readonly Driver $driver, private readonly Spans $spans)
+    public function __construct(Driver $driver, private readonly Spans $spans)
     {
-        parent::__construct($driver->client, $driver->events);
+        parent::__construct($driver);
         $this->bodySpans = new \WeakMap();
-    }
-
-    public function owner(): \WeakReference
-    {
-        return $this->driver->owner();
-    }
-
-    public function handle(string $resource, array $options, array $more = [], int $group = 0): Native\Lock|Handle
-    {
-        return $this->driver->handle($resource, $options, $more, $group);
-    }
-
-    public function inFlight(): int
-    {
-        return $this->driver->inFlight();
     }
 
     public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
@@ -68,7 +54,7 @@ final class TracedDriver extends Driver
             'redlock.fence' => $lock->fence() ?: null], SpanKind::KIND_INTERNAL));
         $failed = null;
         try {
-            return $this->driver->body($hold, $lock, $body);
+            return parent::body($hold, $lock, $body);
         } catch (\Throwable $failure) {
             throw $failed = $failure;
         } finally {
