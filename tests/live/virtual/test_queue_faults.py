@@ -157,14 +157,14 @@ def who(places):
 
 @pytest.mark.parametrize("happens", [lose_queue, lose_promises, flush_home, flush_scripts])
 def test_the_queue_is_made_again_while_the_lock_is_held(nodes, held, queued, happens):
-    """In the order of arrival when each has asked once without delay; on another node if that one may not vote."""
+    """In the order of arrival when each has asked its two nodes; on another node if that one may not vote."""
     turns, _ = queued(4)
     eventually(lambda: all(int(place[-1:]) % 2 for place in places(nodes)), 20, "they listen: their places stay")
     before = places(nodes)
     assert held.extend() == OK  # for longer than the wait
     happens(nodes, home(nodes))
-    eventually(lambda: any(who(members(node)) == who(before) and len(members(node, PROMISES)) == 4 for node in nodes),
-               25, "all wait again")
+    eventually(lambda: sum(who(members(node)) == who(before) and len(members(node, PROMISES)) == 4
+                           and len(subscribers([node])) == 4 for node in nodes) == 2, 25, "all wait again, on both nodes")
     turns.serve(held)
 
 
