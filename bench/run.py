@@ -431,7 +431,7 @@ class Bench:
 
     def contention(self) -> List[Row]:
         """The rate is compared with that of one undisturbed process, the possible maximum."""
-        in_order = {"per_s": 0.92, "jain": 0.99, "p99": 1.4, "commands": 12}
+        in_order = {"per_s": 0.96, "jain": 0.99, "p99": 1.4, "commands": 30}
         cases = {
             "alone": (1, [], {}),
             "%d contend" % CONTENDERS: (CONTENDERS, [], in_order),
