@@ -164,7 +164,7 @@ def test_the_queue_is_made_again_while_the_lock_is_held(nodes, held, queued, hap
     assert held.extend() == OK  # for longer than the wait
     happens(nodes, home(nodes))
     eventually(lambda: sum(who(members(node)) == who(before) and len(members(node, PROMISES)) == 4
-                           and len(subscribers([node])) == 4 for node in nodes) == 2, 25, "all wait again, on both nodes")
+                           and len(subscribers([node])) == 4 for node in nodes) == 2, 25, "all wait on two nodes again")
     turns.serve(held)
 
 
