@@ -281,8 +281,8 @@ def enter(*modules):
 
 
 class _Reply(RespConnection):
-    def __init__(self, text):
-        self.file = io.BytesIO(text)
+    def __init__(self, file):
+        self.file = file
 
 
 class _Connection:
@@ -290,6 +290,7 @@ class _Connection:
 
     def __init__(self, node, timeout_s):
         self.node, self.timeout_s, self.number = node, timeout_s, None
+        self.heard = io.BytesIO()
 
     def command(self, *args):
         if args[0] != "SUBSCRIBE":
@@ -301,11 +302,13 @@ class _Connection:
         return [b"subscribe", channel, 1]
 
     def read(self):
-        bytes_ = ffi.new("char[]", 1 << 16)
-        size = _poll(lambda: lib.virtual_heard(self.number, bytes_, 1 << 16), self.timeout_s)
-        if not size:
-            raise TimeoutError("nothing comes")
-        return _Reply(ffi.buffer(bytes_, size)[:]).read()
+        if self.heard.tell() == len(self.heard.getvalue()):
+            bytes_ = ffi.new("char[]", 1 << 16)
+            size = _poll(lambda: lib.virtual_heard(self.number, bytes_, 1 << 16), self.timeout_s)
+            if not size:
+                raise TimeoutError("nothing comes")
+            self.heard = io.BytesIO(ffi.buffer(bytes_, size)[:])
+        return _Reply(self.heard).read()
 
     def close(self):
         if self.number is not None:
@@ -336,7 +339,7 @@ class Node(testing.Node):
             raise ConnectionError("the model server does not answer")
         request, size = encode(*args), ffi.new("size_t *")
         reply = lib.virtual_command(self.index, request, len(request), size)
-        reply = _Reply(ffi.buffer(reply, size[0])[:] if checked(size[0]) else b"").read()
+        reply = _Reply(io.BytesIO(ffi.buffer(reply, size[0])[:] if checked(size[0]) else b"")).read()
         if isinstance(reply, testing.ReplyError):
             raise reply
         return reply

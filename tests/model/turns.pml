@@ -7,7 +7,8 @@
  * the lock does not come again.
  *
  * A tick is 50 ms. The first two in the queue ask every 2 ticks, one of rank r every 4 (r - 1). A promise is for 8 ticks
- * and 4 r. A woken one has 3 ticks; the third behind it, or the last, is told to ask by then. Messages take no time.
+ * and 4 r. A woken one has 3 ticks; the third behind it, or the last, is told to ask by then, and whoever asks in them
+ * asks again 3 ticks later. Messages take no time.
  *
  * Checked: while a client that lives waits, the lock is free for LIMIT ticks at most.
  *
@@ -108,18 +109,29 @@ inline asks_within(x, ticks) {
 #else
 #define HEARS (F.phase != DEAD)
 #endif
+#ifdef NO_PROMISES
+#define IS_TRUE_TO_IT true
+#else
+#define IS_TRUE_TO_IT (F.promise > 0)
+#endif
 
-/* The first that hears is woken; those before it that cannot hear are removed. */
-inline wake() {
+#ifdef RENEWS
+#define LEFT_ALONE(asks) false
+#else
+#define LEFT_ALONE(asks) (asks && F.promise <= WOKEN)
+#endif
+
+/* The first that hears is woken, by one that asks unless it has just been woken; those before it that cannot hear, or
+ * have broken their promise, are removed. */
+inline wake(asks) {
   find_first();
-#ifndef DEAD_STAY
   do
-  :: first < CLIENTS && F.phase == DEAD && MAY_REMOVE -> remove(first); removed++; find_first()
+  :: first < CLIENTS && !(HEARS && IS_TRUE_TO_IT) && MAY_REMOVE -> remove(first); removed++; find_first()
   :: else -> break
   od;
-#endif
   if
-  :: first < CLIENTS && HEARS && !more ->
+  :: first < CLIENTS && HEARS && !more && LEFT_ALONE(asks) -> skip
+  :: first < CLIENTS && HEARS && !more && !LEFT_ALONE(asks) ->
 #ifdef RENEWS
        F.promise = WOKEN;
 #else
@@ -163,7 +175,7 @@ inline ask(c) {
   if
   :: lock == 0 && rank == 0 -> attempt(c)
 #ifndef NO_ASKERS
-  :: lock == 0 && rank > 0 -> wake()
+  :: lock == 0 && rank > 0 -> wake(1); asks_within(c, WOKEN)
 #endif
   :: else
   fi;
@@ -179,7 +191,7 @@ proctype client(byte c) {
 #endif
   :: d_step { C.phase == HOLDS ->
        lock = 0; C.phase = AWAY; remove(c); C.promise = 0;
-       purge(); wake(); end_script() }
+       wake(0); end_script() }
   :: d_step { C.phase == WAITS && hung < HANG && hung + dead < LAST && begun ->
        hung++; C.phase = HUNG; C.told = 0; C.due = 0 }
   :: d_step { C.phase == WAITS && lock != 0 && dead < DIE && hung + dead < LAST && begun ->
@@ -196,13 +208,13 @@ proctype world() {
        client_[n].placed = 1; client_[n].promise = PROMISE(n) + client_[n].due - PACE(n);
        n++;
        if :: n == CLIENTS -> n = 0; begun = 1 :: else fi }
-  :: d_step { begun && lock == OTHER -> lock = 0; purge(); wake(); end_script() }
+  :: d_step { begun && lock == OTHER -> lock = 0; wake(0); end_script() }
 #ifdef SILENT
   :: d_step { begun && lock == OTHER -> lock = 0 }
 #endif
-  :: d_step { further -> further = 0; purge(); if :: lock == 0 -> wake() :: else fi; end_script() }
+  :: d_step { further -> further = 0; purge(); if :: lock == 0 -> wake(0) :: else fi; end_script() }
 #ifdef NEWCOMERS
-  :: d_step { begun && !came -> came = 1; purge(); if :: lock == 0 -> wake() :: else fi; end_script() }
+  :: d_step { begun && !came -> came = 1; purge(); if :: lock == 0 -> wake(1) :: else fi; end_script() }
 #endif
   od
 }

@@ -21,7 +21,7 @@ struct change { /* of the script that has `of` in its text, in one place */
 
 static const struct change changes[] = {
     {RLK_MUTANT_EXTEND_SHORTENS, "r[i]=1", "if redis.call('PTTL',KEYS[i])<tonumber(ARGV[1]) then", "do"},
-    {RLK_MUTANT_WAITS_FOR_THE_DEAD, QUEUE, " and time(h)>u ", " and false and time(h)>u "},
+    {RLK_MUTANT_WAITS_FOR_THE_DEAD, QUEUE, " and u>v ", " and false and u>v "},
     {RLK_MUTANT_WAITS_FOR_THE_DEAD, "return {rank,ttl}", "now+ARGV[3]+", "now+5000000+ARGV[3]+"},
     {RLK_MUTANT_READER_DELETES, DROP, "if d==1 and call('EXISTS',k)==1 then",
      "if d==1 then call('DEL',k) elseif false then"},

@@ -38,7 +38,7 @@ static const struct role roles[] = {
     {"proof", "ipairs({'GET','PTTL'", ASKS, NOTHING, 1, 1, 0, 0, -1, -1},
     {"place", "return {rank,ttl}", ASKS, NOTHING, 3, 2 + PERMITS, 2, 10, -1, -1},
     {"hand over", "and r+2 or r", GIVES, NOTHING, 3, 3, 2, 4, 0, -1},
-    {"leave", "redis.pcall('EXISTS',Q)==1 and 2 or 0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 4, -1, -1},
+    {"leave", "wake(ARGV[4]~='' and 0) and 2 or 0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 4, -1, -1},
     {"register", "ARGV[2]..s..ARGV[4]", ASKS, OF_MARKER, 1, 1, 0, 4, -1, -1},
     {"claim", "'MSETNX'", TAKES, FOR_ALL, 1, KEYS_MAX, 0, 4, 0, 1},
     {"drop", ",dropped=", GIVES, NOTHING, 1, KEYS_MAX, 0, 2, 0, -1},

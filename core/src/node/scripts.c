@@ -47,22 +47,28 @@
  * have the first key and those behind P. The last three digits of a promise are no time: so many waiters of its client
  * stand behind the place (999: or more), for those who look.
  *   by: the promise at that time, in whole milliseconds, with those digits
- *   gone: takes a place out; at first all whose promise is broken, or is none, as it lies too far ahead
+ *   gone: takes a place out
+ *   time: what a place has promised; 0 if that is broken, or is none, as it lies too far ahead
  *   free: whether what it wants can be had here
  *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
- *   wake: wakes the first that can have what it wants, and all readers up to the next writer. After a release (R) a
- *         place that wants the key alone is woken whatever is under the key: it may be a leftover. An asker (R is nil)
- *         adds "!"; everybody else also wakes the first lock of several that lets others pass: it may be its turn now.
- *         Woken, it has W us to ask again, from the first wake-up. Without a receiver its client is gone. Where PUBLISH
- *         is denied, the waiter is expected to ask. The third behind it is told by a "?" to ask when that time is over:
- *         some may hang. */
+ *   wake: wakes the first that can have what it wants, and all readers up to the next writer; whether any are left.
+ *         After a release (R, 1 if that has deleted the key) a place that wants the key alone is woken whatever is
+ *         under the key: it may be a leftover. An asker (R is nil) adds "!", and leaves alone who has just been woken;
+ *         everybody else also wakes the first lock of several that lets others pass: it may be its turn now. Woken, it
+ *         has W us to ask again, from the first wake-up. Without a receiver its client is gone. Where PUBLISH is
+ *         denied, the waiter is expected to ask. The third behind it is told by a "?" to ask when that time is over:
+ *         some may hang. That is published first, as servers write out the last message first. */
 #define QUEUE(channel, woken_us) \
   "local Q,P=KEYS[2],KEYS[3]\n" \
   "local t=redis.call('TIME')\n" \
   "local now=t[1]*1000000+t[2]\n" \
-  "local function gone(h) redis.pcall('ZREM',Q,h) redis.pcall('ZREM',P,h) end\n" \
-  "local function time(h) local u=redis.pcall('ZSCORE',P,h) return type(u)=='string' and tonumber(u) or 0 end\n" \
   "local most=now+" RLK_PROMISE_MAX_US "\n" \
+  "local function gone(h) redis.pcall('ZREM',Q,h) redis.pcall('ZREM',P,h) end\n" \
+  "local function time(h)\n" \
+  "  local u=redis.pcall('ZSCORE',P,h)\n" \
+  "  u=type(u)=='string' and tonumber(u) or 0\n" \
+  "  return u>now and u<most and u or 0\n" \
+  "end\n" \
   "local function by(u,behind) return math.ceil(math.min(u,most-2000)/1000)*1000+behind end\n" \
   "local function slot(h) return #KEYS>3 and tonumber(h:match('^[^,]*p(%d+),')) end\n" \
   "local function free(h)\n" \
@@ -72,38 +78,36 @@
   "  return type(n)=='number' and n<#KEYS-2 or (h:byte(17)==47 and redis.pcall('TYPE',KEYS[1]).ok=='zset')\n" \
   "end\n" \
   "local function passes(h)\n" \
-  "  if h:byte(18)==115 then return time('o'..h)>now end\n" \
+  "  if h:byte(18)==115 then return time('o'..h)>0 end\n" \
   "  return slot(h) and not free(h)\n" \
   "end\n" \
-  "for i=1,1000 do\n" \
-  "  local m=redis.pcall('ZRANGE',P,0,0,'WITHSCORES')\n" \
-  "  if not m[1] or tonumber(m[2])>now then m=redis.pcall('ZRANGE',P,-1,-1,'WITHSCORES') end\n" \
-  "  if not m[1] or (tonumber(m[2])>now and tonumber(m[2])<most) then break end\n" \
-  "  gone(m[1])\n" \
-  "end\n" \
+  "local function send(h,sign) return redis.pcall('PUBLISH'," channel "..h:sub(1,16),h..sign) end\n" \
   "local function wake(R)\n" \
-  "  local at,woken,set=0,0,R==nil\n" \
+  "  local at,woken,set,W=0,0,R==nil,nil\n" \
   "  for i=1,1000 do\n" \
-  "    local h=redis.pcall('ZRANGE',Q,at,at)[1]\n" \
+  "    W=redis.pcall('ZRANGE',Q,at,at+3)\n" \
+  "    local h=W[1]\n" \
   "    if not h then break end\n" \
-  "    local shares,open=h:byte(17)==47,passes(h)\n" \
+  "    local shares,u,open=h:byte(17)==47,time(h),passes(h)\n" \
   "    local alone=R and not shares and #KEYS==3\n" \
-  "    if open and (set or h:byte(18)~=115) then at=at+1\n" \
+  "    if u==0 then gone(h)\n" \
+  "    elseif open and (set or h:byte(18)~=115) then at=at+1\n" \
   "    elseif woken>0 and not shares and not open then break\n" \
-  "    elseif not open and not free(h) and not (alone and redis.pcall('TYPE',KEYS[1]).ok~='zset') then break\n" \
-  "    elseif time(h)==0 or redis.pcall('PUBLISH'," channel "..h:sub(1,16),R and h or h..'!')==0\n" \
-  "      and h:find('[13579]$') then gone(h)\n" \
-  "    elseif open then at,set=at+1,true\n" \
+  "    elseif not (open or alone and (R==1 or redis.pcall('TYPE',KEYS[1]).ok~='zset') or free(h)) then break\n" \
   "    else\n" \
-  "      local u=by(now+" woken_us ",time(h)%1000)\n" \
-  "      if h:find('[13579]$') and time(h)>u then redis.pcall('ZADD',P,u,h) end\n" \
-  "      at,woken=at+1,woken+1\n" \
-  "      if not shares or woken==64 then break end\n" \
+  "      local v=by(now+" woken_us ",u%1000)\n" \
+  "      if not R and u<=v then break end\n" \
+  "      if W[2] and woken==0 and not open then send(W[#W],'?') end\n" \
+  "      if send(h,R and '' or '!')==0 and h:find('[13579]$') then gone(h)\n" \
+  "      elseif open then at,set=at+1,true\n" \
+  "      else\n" \
+  "        if h:find('[13579]$') and u>v then redis.pcall('ZADD',P,v,h) end\n" \
+  "        at,woken=at+1,woken+1\n" \
+  "        if not shares or woken==64 then break end\n" \
+  "      end\n" \
   "    end\n" \
   "  end\n" \
-  "  local behind=woken>0 and redis.pcall('ZRANGE',Q,at,at+2) or {}\n" \
-  "  local h=behind[#behind]\n" \
-  "  if h then redis.pcall('PUBLISH'," channel "..h:sub(1,16),h..'?') end\n" \
+  "  return at>0 or W[1]\n" \
   "end\n"
 
 /* Takes a place or keeps it, by its new name if a listener has come or gone, and promises to ask again: {how many are
@@ -114,13 +118,21 @@
  * not take the place back (ZREM is denied) gets none. */
 #define ASK_TEXT \
   QUEUE("ARGV[7]", "ARGV[6]") \
+  "for i=1,1000 do\n" \
+  "  local m=redis.pcall('ZRANGE',P,0,0,'WITHSCORES')\n" \
+  "  if not m[1] or tonumber(m[2])>now then m=redis.pcall('ZRANGE',P,-1,-1,'WITHSCORES') end\n" \
+  "  if not m[1] or (tonumber(m[2])>now and tonumber(m[2])<most) then break end\n" \
+  "  gone(m[1])\n" \
+  "end\n" \
   "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
-  "local digit=tonumber(me:sub(-1))\n" \
-  "local other=me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1)\n" \
-  "redis.call('ZREM',Q,other)\n" \
-  "redis.call('ZREM',P,other)\n" \
-  "if open then gone('o'..other) end\n" \
   "local since,at=redis.call('ZSCORE',Q,me),tonumber(ARGV[8]) or now-ARGV[2]\n" \
+  "if not since then\n" \
+  "  local digit=tonumber(me:sub(-1))\n" \
+  "  local other=me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1)\n" \
+  "  redis.call('ZREM',Q,other)\n" \
+  "  redis.call('ZREM',P,other)\n" \
+  "  if open then gone('o'..other) end\n" \
+  "end\n" \
   "if not since or at<tonumber(since) then redis.call('ZADD',Q,string.format('%.0f',at),me) end\n" \
   "if open then\n" \
   "  if open>0 then redis.call('ZADD',P,now+open,'o'..me) else redis.call('ZREM',P,'o'..me) end\n" \
@@ -130,8 +142,11 @@
   "if redis.pcall('PEXPIRE',Q,60000)~=1 then gone(me) gone('o'..me) end\n" \
   "redis.call('PEXPIRE',P,60000)\n" \
   "if n>200 then rank=n end\n" \
-  "for _,h in ipairs(redis.call('ZRANGE',Q,0,math.min(n,200))) do\n" \
-  "  if h==me or rank>1 then break end\n" \
+  "local some=redis.call('ZRANGE',Q,0,7)\n" \
+  "for i=0,math.min(n,200)-1 do\n" \
+  "  if i>0 and i%8==0 then some=redis.call('ZRANGE',Q,i,i+7) end\n" \
+  "  local h=some[i%8+1]\n" \
+  "  if not h or rank>1 then break end\n" \
   "  if open then rank=h:byte(18)==115 and n+1 or 1\n" \
   "  elseif not passes(h) and not (shares and h:byte(17)==47) then rank=n end\n" \
   "end\n" \
@@ -156,8 +171,7 @@
   "if redis.pcall('EXISTS',KEYS[2])~=1 then return r end\n" \
   QUEUE("ARGV[3]", "ARGV[4]") \
   "gone(ARGV[2])\n" \
-  "wake(1)\n" \
-  "return redis.pcall('EXISTS',Q)==1 and r+2 or r"
+  "return wake(r) and r+2 or r"
 
 /* Gives a place back. A waiter that leaves after its wake-up has not passed it on, so this script does, and it is the
  * rest of a release if ARGV[4] is not empty. 2 if others wait. */
@@ -166,8 +180,7 @@
   QUEUE("ARGV[2]", "ARGV[3]") \
   "gone(ARGV[1])\n" \
   "gone('o'..ARGV[1])\n" \
-  "wake(ARGV[4]~='' and 1)\n" \
-  "return redis.pcall('EXISTS',Q)==1 and 2 or 0"
+  "return wake(ARGV[4]~='' and 0) and 2 or 0"
 
 /* Writes the marker of the restart guard, with the server's time if ARGV[3] is empty, and returns it; or returns the
  * marker that another client has written since. */
@@ -185,10 +198,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "5c0dd9c96273417e7b9090284cac74995dea80d0", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "8283d484694566984a62889dfb1316d8390b40e6",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "6785e71e9ef4223457a0f22d0631e3b46b3c91c6", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "7b14dc3abd13b070e7b9cd9340cc7f939f775a51",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "2b98b47298d8919c014da2a320be18274e3201d3", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "4721c9255fe619834a6b1828a3d0922c6dbf3664", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};
