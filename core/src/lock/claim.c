@@ -326,6 +326,7 @@ void rlk_claim_cleared(struct rlk_engine *e, struct rlk_claim *claim, int node)
 void rlk_claim_forget(struct rlk_engine *e, struct rlk_claim *claim)
 {
   claim->hands_over = -1;
+  claim->queues = 0;
   for (int i = 0; i < e->net.node_count; i++) {
     rlk_claim_cleared(e, claim, i);
     claim->node[i].counts_until_ns = 0;

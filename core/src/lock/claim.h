@@ -36,6 +36,7 @@ enum { RLK_RESOURCES_MAX = 100 };
 struct rlk_key {
   int users;
   int home;              /* the node that all contenders have in common, once it is known; -1 */
+  int second;            /* ... and the next one; -1: there is none */
   uint64_t home_servers; /* net->servers at that time */
   int queue_home;        /* of one of several: where others may wait, at the last look; -1: nowhere */
   struct rlk_queue_keys queue;
@@ -104,6 +105,7 @@ struct rlk_claim {
   int is_detached;  /* handed over: nothing is ever sent for it */
   int is_adopted;   /* others may have set it where it was not counted */
   int hands_over;   /* its deletes wake who waits; the node whose answer says whether anybody does. -1: they do not */
+  uint64_t queues;  /* ... and the nodes that may have the queue, as bits */
   int queues_empty; /* so many homes have said so behind its deletes; -1: others wait */
   struct rlk_place place; /* ... and take this place out */
   int64_t number;         /* the number of the lock, once a majority has granted; 0: none */

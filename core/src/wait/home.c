@@ -98,6 +98,7 @@ int rlk_home_node(const redlock_lock *lock, struct rlk_key *key, int64_t late_ns
   uint64_t able = 0;
   if (key->home < 0 || key->home_servers != net->servers) {
     key->home = highest(lock, key, UINT64_MAX);
+    key->second = highest(lock, key, ~(UINT64_C(1) << key->home));
     key->home_servers = net->servers;
   }
   if (may_be_home(lock, &net->nodes[key->home], late_ns, now))
@@ -116,6 +117,8 @@ int rlk_home_second(const redlock_lock *lock, const struct rlk_key *key, int hom
 {
   const struct rlk_net *net = &lock->engine->net;
   uint64_t others = 0;
+  if (home == key->home && key->second >= 0 && can_ask(lock, &net->nodes[key->second], now))
+    return key->second;
   for (int i = 0; i < net->node_count; i++)
     others |= (uint64_t)(i != home && can_ask(lock, &net->nodes[i], now)) << i;
   return highest(lock, key, others);

@@ -41,6 +41,18 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
   return lock->key->count > 1 ? homes(lock, now) : rlk_room_home(lock, lock->key, now);
 }
 
+/* Its deletes wake who waits at the two nodes where others stand (queue.c), and where it has stood itself; on all nodes
+ * while it does not know home. */
+static void hand_over(redlock_lock *lock, int home, int64_t now)
+{
+  struct rlk_claim *claim = lock->claim;
+  int second = home >= 0 ? rlk_home_second(lock, lock->key, home, now) : -1;
+  claim->hands_over = home;
+  claim->queues = home == -1 ? 0 : home < 0 ? UINT64_MAX : UINT64_C(1) << home | lock->wait->place.at;
+  if (second >= 0)
+    claim->queues |= UINT64_C(1) << second;
+}
+
 void rlk_others_look(redlock_lock *lock, int64_t now)
 {
   int is_needed = !rlk_has_place(lock) && !rlk_heard(lock, 0, ALONE_NS, now) && rlk_queue_is_used(lock);
@@ -100,14 +112,14 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
     rlk_heard_forget_alone(lock->engine, lock->key); /* until home answers */
   else if (rlk_heard(lock, 0, ALONE_NS / 2, now))    /* home may answer later than the next acquire begins */
     return;
-  lock->claim->hands_over = rlk_has_place(lock) ? lock->wait->home : home_or_anywhere(lock, now);
+  hand_over(lock, rlk_has_place(lock) ? lock->wait->home : home_or_anywhere(lock, now), now);
   lock->claim->queues_empty = 0;
   lock->claim->place = lock->wait->place;
 }
 
 void rlk_others_pass_on(redlock_lock *lock, int64_t now)
 {
-  lock->claim->hands_over = home_or_anywhere(lock, now);
+  hand_over(lock, home_or_anywhere(lock, now), now);
 }
 
 void rlk_others_let_in(redlock_lock *lock, int64_t now)
@@ -167,9 +179,9 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
 /* The ACL may deny a first hand-over, and later no thread may be there to read that. */
 static int may_be_denied(const redlock_lock *lock)
 {
-  int hands_over = lock->claim->hands_over != -1 && !lock->claim->kind->leave;
-  for (int i = 0; hands_over && i < lock->engine->net.node_count; i++)
-    if (lock->votes[i] == RLK_ASKED && !lock->engine->peers[i].queue_works)
+  uint64_t queues = lock->claim->kind->leave ? 0 : lock->claim->queues;
+  for (int i = 0; queues && i < lock->engine->net.node_count; i++)
+    if (lock->votes[i] == RLK_ASKED && (queues >> i & 1) && !lock->engine->peers[i].queue_works)
       return 1;
   return 0;
 }

@@ -28,7 +28,7 @@ void rlk_leave_behind(struct rlk_node *node, struct rlk_claim *claim, int64_t no
 /* Whether a release there leaves the queue, too, and wakes the first waiter: the node may have the queue. */
 static inline int rlk_hands_over(const struct rlk_claim *claim, const struct rlk_node *node, int64_t now_ns)
 {
-  return claim->hands_over != -1 && now_ns >= rlk_peer_of(node)->queue_again_ns;
+  return (claim->queues >> node->index & 1) && now_ns >= rlk_peer_of(node)->queue_again_ns;
 }
 /* A release that does both. */
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);
