@@ -13,12 +13,12 @@
 #include "several.h"
 
 #define MS RLK_NS_PER_MS
-#define SPREAD_NS (10 * MS) /* between waiters that would ask at the same moment */
-#define SPREAD_MAX_NS (100 * MS)
-#define RESOURCE_MAX 65536     /* longer ones are waited for without the queue */
-#define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
-#define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
-#define CLEARED_MAX 1000       /* so many places one script clears away at most (node/scripts.c): more may be left */
+#define SPREAD_NS (10 * MS)       /* between waiters that would ask at the same moment, */
+#define SPREAD_MAX_NS (1000 * MS) /* ... at most */
+#define RESOURCE_MAX 65536        /* longer ones are waited for without the queue */
+#define VAIN_MAX_NS (100 * MS)    /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
+#define VAIN_MAX 5                /* after so many, one that is pinned to a slot joins the queue again at the end */
+#define CLEARED_MAX 1000          /* so many places one script clears away at most (node/scripts.c): more may be left */
 
 /* ---- the waiters behind a leader ---- */
 
@@ -147,8 +147,9 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
   return RLK_TURN_WAIT;
 }
 
-/* Clients that find home late have the same two nodes, the other way round. They meet the others at home at once, who
- * come to the second when they wait for long: most do not, and both places of those would cost the nodes time. */
+/* A client that finds the first node of the order late has the second for its home, and the first for its second place,
+ * which it takes at once: it meets the others there. Those take theirs only if they wait for long; most do not, and it
+ * would cost the nodes time. */
 static void choose_second(redlock_lock *lock, int home, int64_t now)
 {
   int second = rlk_home_second(lock, lock->key, home, now);
@@ -219,13 +220,10 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
 {
   int64_t at_ns =
       rlk_smaller(now + rlk_rank_pause_ns(lock, &lock->wait->rank, lock->wait->home, now), lock->wait->told_ns);
-  int64_t moment_ns = rlk_smaller(lock->wait->rank.before * SPREAD_NS, SPREAD_MAX_NS);
   int64_t end_ns = until_ns ? until_ns : now + RLK_WOKEN_NS;
-  if (lock->wait->second >= 0 && !(lock->wait->place.at >> lock->wait->second & 1))
-    at_ns = rlk_smaller(at_ns, lock->wait->spare_due_ns);
   if (until_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
     return at_ns;
-  end_ns += MS + (lock->wait->rank.before <= 1 ? 0 : moment_ns);
+  end_ns += MS + (lock->wait->rank.before <= 1 ? 0 : rlk_smaller(lock->wait->rank.before * SPREAD_NS, SPREAD_MAX_NS));
   return rlk_smaller(end_ns, at_ns);
 }
 
