@@ -64,7 +64,7 @@ class LockBase(Facts):
         self._client = client
         self._resource = tuple(resource) if isinstance(resource, list) else resource
         self._on_lost, self._cancel_on_lost = on_lost, cancel_on_lost
-        self._holds: list[HoldBase] = []
+        self._holds: list[HoldBase] = []  # the newest first
         self._more: Sequence[bytes] = ()
         self._type = self._hold_type  # each acquisition finds it in the object at once
         try:
@@ -193,14 +193,14 @@ class LockBase(Facts):
         hold._owner = owner
         if self._holds:
             self._tidy(owner)
-        self._holds.append(hold)
+        self._holds.insert(0, hold)
         if self._on_lost is not None:
             hold._watch()
 
     def _give_up(self, owner: Any) -> None:
         """Deletes the keys that the owner's lost holds have left: they outlast the lease by the drift of clocks. And
         completes its releases of which signals have cut off the call and its repair."""
-        for hold in self._holds[:]:
+        for hold in self._holds.copy():
             if hold._has_ended and hold._owner is owner and hold._state() in (HELD, ADOPTED):
                 hold._forget()
             if not hold._has_ended and hold._owner is owner and hold._state() == LOST and not self._admits_several:
@@ -210,7 +210,7 @@ class LockBase(Facts):
     def _tidy(self, owner: Any) -> None:
         """Takes off what has ended, and what the owner has lost: it has acquired an exclusive lock again."""
         ended = 0
-        for hold in self._holds[::-1]:
+        for hold in self._holds.copy():
             ended += hold._has_ended
             if hold._has_ended:  # a block that has not been left yet will look for it, unless a signal has cut it off
                 is_over = hold._block is None or ended > ENDED_KEPT
@@ -235,10 +235,10 @@ class LockBase(Facts):
 
     def _own(self, owner: Any) -> Optional[HoldBase]:
         """The newest of the owner's holds, or one whose owner has ended; None without."""
-        for hold in self._holds[::-1]:
+        for hold in self._holds.copy():
             if hold._owner is owner and not hold._has_ended:
                 return hold
-        live = [hold for hold in self._holds[:] if not hold._has_ended]
+        live = [hold for hold in self._holds.copy() if not hold._has_ended]
         if len(live) == 1 and self._is_over(live[0]._owner()):
             if owner is not None:
                 live[0]._owner = owner
@@ -261,7 +261,7 @@ class LockBase(Facts):
 
     def _not_mine(self) -> NotHeld:
         name = self._resource
-        for hold in self._holds[:]:
+        for hold in self._holds.copy():
             if hold.owned():
                 words = f"the lock on {name!r} is held by another {self._sharer}, {self._called(hold._owner())}"
                 words += f", for {hold.remaining:.1f} s more; any {self._sharer} may release the Hold itself"
@@ -303,7 +303,7 @@ class LockBase(Facts):
     def _left(self, frame: Any) -> Any:
         """The hold of the block that a frame leaves, and which of its acquisitions that is."""
         at, code = id(frame), frame.f_code
-        for hold in self._holds[::-1]:
+        for hold in self._holds.copy():
             block = hold._block
             if block is not None and block[0] == at and block[1] is code:
                 hold._block = block[3]
@@ -313,7 +313,7 @@ class LockBase(Facts):
     def _left_elsewhere(self, frame: Any, at: int, code: Any) -> Any:
         """The same of one within which others were entered, and of one that was entered elsewhere, by an ExitStack for
         example: the newest of the owner's that no frame on a stack will look for, or else the only one of that kind."""
-        holds = self._holds[::-1]
+        holds = self._holds.copy()
         for hold in holds:
             for block in blocks(hold):
                 if block[0] == at and block[1] is code:
@@ -361,7 +361,7 @@ class LockBase(Facts):
     def locked(self) -> bool:
         """True while anybody holds the lock by this object, from acquire() to release(), also if the lease has ended.
         Client.status(resource).held asks the nodes whether anybody holds it at all. Local, no I/O."""
-        return any(hold.locked() for hold in self._holds[:])
+        return any(hold.locked() for hold in self._holds.copy())
 
     def detach(self) -> str:
         hold = self._mine()
@@ -374,7 +374,7 @@ class LockBase(Facts):
     def _refusal(self, hold: Any, status: int = BUSY) -> RedlockError:
         words, owner = "", self._client._current()
         if status == BUSY and not self._admits_several:
-            owners = [other._owner for other in self._holds[:] if other.owned()]
+            owners = [other._owner for other in self._holds.copy() if other.owned()]
             if owner in owners:
                 words = f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
             elif owners:
@@ -382,10 +382,10 @@ class LockBase(Facts):
         return hold._error(status, words)  # type: ignore[no-any-return]
 
     def _waits_for_itself(self, owner: Any) -> bool:
-        return not self._admits_several and any(hold._owner is owner and hold.owned() for hold in self._holds[:])
+        return not self._admits_several and any(hold._owner is owner and hold.owned() for hold in self._holds.copy())
 
     def __repr__(self) -> str:
-        held = [hold for hold in self._holds[:] if hold.locked()]
+        held = [hold for hold in self._holds.copy() if hold.locked()]
         state = "not held here" if not held else "held" if any(hold.owned() for hold in held) else "lost"
         return f"<{type(self).__module__}.{type(self).__qualname__} {self._resource!r} {state}>"
 

@@ -49,7 +49,7 @@ class Hold(HoldBase):
                 self._has_ended = True
                 status = client._release(self._handle)
             if status == IN_FLIGHT:  # another thread is extending it
-                status = self._in_turn(lambda: client._release(self._handle))
+                status = self._in_turn(client._release, self._handle)
             if client._watched:
                 self._unwatch()
             if status != OK:
@@ -77,17 +77,17 @@ class Hold(HoldBase):
     def _act(self, act: str, operation: int, ttl: Any) -> float:
         argument, client = ttl_ms(ttl), self._client
         self._check_act(act)
-        status = self._in_turn(lambda: client._drive(client, self._handle, operation, argument))
+        status = self._in_turn(client._drive, client, self._handle, operation, argument)
         return self._judge_act(act, status, ttl)
 
-    def _in_turn(self, call: Callable[[], int]) -> int:
+    def _in_turn(self, call: Callable[..., int], *arguments: Any) -> int:
         """Its status when no other thread's act is in flight any more, which ends within the lease."""
         pause_s, is_release = PAUSE_S, self._has_ended
-        status = call()
+        status = call(*arguments)
         while status == IN_FLIGHT and self._has_ended == is_release:
             self._client._pause(pause_s)
             pause_s = min(2 * pause_s, 0.02)
-            status = call()
+            status = call(*arguments)
         return status
 
     def __enter__(self: AnyHold) -> AnyHold:
