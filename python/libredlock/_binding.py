@@ -163,7 +163,7 @@ def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_
     if client is None:
         return
     pending, watched = client._pending, client._watched
-    at_risk: Optional[list[Any]] = None
+    at_risk: list[Any] = []
     handle = client._handle
     found = _advance(handle, found_tag)
     while found == 1:
@@ -179,10 +179,9 @@ def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_
                     ended.set_result(status)
         watching = watched.get(tag)
         if watching is not None:
-            at_risk = at_risk or []
             at_risk.append(watching())
         found = _next(handle, found_tag)
-    for held in at_risk or ():
+    for held in at_risk:
         if held is not None:
             held._tell_if_lost()
 
