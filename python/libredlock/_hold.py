@@ -388,7 +388,7 @@ class HoldBase(Facts):
     _ends: tuple[type[RedlockError], ...] = ()
     """What ends a block without an error: the loss of a term."""
 
-    def _is_its_end(self, failure: Optional[BaseException]) -> bool:
+    def _is_its_end(self, failure: BaseException) -> bool:
         """Whether the block of a term has ended because it has seen the loss."""
         return self._ends != () and isinstance(failure, Lost) and failure.resource == self._resource
 

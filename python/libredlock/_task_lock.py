@@ -135,7 +135,7 @@ class Hold(HoldBase):
 
     async def _leave(self, failure: Optional[BaseException], count: int = 1) -> Optional[bool]:
         """At the end of a block; True for an error that ends there."""
-        is_its_end = self._unwatch_body(failure) or self._is_its_end(failure)
+        is_its_end = self._unwatch_body(failure) or (failure is not None and self._is_its_end(failure))
         try:
             if self._count == count == 1 or self._is_left_to_release(count):
                 await self.release()
@@ -159,7 +159,6 @@ class Hold(HoldBase):
             self._binding.holds.pop(id(self), None)
 
     def _enter_body(self) -> None:
-        super()._enter_body()
         if self._cancel_on_lost and self._body is None:
             self._body = asyncio.current_task()
             self._has_cancelled = False
@@ -202,10 +201,10 @@ class Hold(HoldBase):
 
     def _unwatch_body(self, failure: Optional[BaseException]) -> bool:
         """True if the body was cancelled by the loss, and by no other cause."""
-        if self._count > 1:
+        if self._body is None or self._count > 1:
             return False
         body, self._body = self._body, None
-        if body is None or not self._has_cancelled:
+        if not self._has_cancelled:
             return False
         if sys.version_info >= (3, 11):
             is_ours = body.uncancel() <= self._cancellations
