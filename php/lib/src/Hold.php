@@ -34,12 +34,14 @@ class Hold implements HoldInterface
 
     /** @internal */
     final public function __construct(
-        private Driver $driver,
-        private Native\Lock|Handle $native,
+        /** @var Driver without a type, like $native and $owner: PHP would check it at each acquisition */
+        private $driver,
+        /** @var Native\Lock|Handle */
+        private $native,
         /** Of several, the first. */
         public readonly string $resource,
-        /** @internal Whose it is: a Fiber or a coroutine; null: it was acquired outside of them. */
-        public ?\WeakReference $owner,
+        /** @internal @var ?\WeakReference whose it is: a Fiber or a coroutine; null: it was acquired outside of them */
+        public $owner,
     ) {
     }
 

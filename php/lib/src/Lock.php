@@ -18,8 +18,8 @@ final class Lock implements LockInterface
     /** Of several, the first. */
     public readonly string $resource;
 
-    /** What this object acquired last. What has ended leaves at the next acquisition. */
-    private ?Hold $newest = null;
+    /** @var ?Hold what this object acquired last (untyped, see Hold). What has ended leaves at the next acquisition. */
+    private $newest = null;
 
     /** @var array<int, Hold> what it acquired before */
     private array $older = [];
@@ -191,7 +191,7 @@ final class Lock implements LockInterface
     /** @internal Client::adopt() does. */
     public function adopt(string $token): Hold
     {
-        $hold = $this->hold($this->handle(isBlock: false), null);
+        $hold = new Hold($this->driver, $this->made(), $this->resource, null);
         $hold->adopt($token);
         return $hold;
     }
@@ -293,36 +293,31 @@ final class Lock implements LockInterface
         return $this->driver->handle($this->resource, $this->options, $this->more, \spl_object_id($this));
     }
 
-    /** What has acquired nothing yet. */
-    private function handle(bool $isBlock): Native\Lock|Handle
-    {
-        $native = $this->checked ?? ($this->model ??= $this->made())->another();
-        $this->checked = null;
-        $isBlock && !isset($this->options['renew']) && $native->set('renew', 'true');
-        return $native;
-    }
-
-    private function hold(Native\Lock|Handle $native, ?\WeakReference $owner): Hold
-    {
-        return $this->isElected ? new Term($this->driver, $native, $this->resource, $owner)
-            : new Hold($this->driver, $native, $this->resource, $owner);
-    }
-
     /** The caller's hold again, with the option reentrant, or a new one; null: busy, and it is only tried. */
     private function take(?int $waitMs, bool $isBlock = false, bool $isTried = false): ?Hold
     {
+        $owner = $this->driver->owner(); /* first: the last hold may have the same reference */
         if ($this->newest?->depth === 0) {
             $this->newest = null;
         }
-        $owner = $this->driver->owner();
-        $again = $this->newest === null && $this->older === [] ? null : $this->again($owner);
-        if ($again === null) {
-            $native = $this->handle($isBlock);
+        $hold = $this->newest === null && $this->older === [] ? null : $this->again($owner);
+        if ($hold === null) {
+            $native = $this->checked;
+            if ($native === null) {
+                $native = ($this->model ??= $this->made())->another();
+            } else {
+                $this->checked = null;
+            }
+            $isBlock && !isset($this->options['renew']) && $native->set('renew', 'true');
             $status = $this->driver->run($native, \REDLOCK_ACQUIRE, $this->isStopped ? 0 : $waitMs ?? -2);
-            $hold = $this->hold($native, $owner);
-            $status === \REDLOCK_OK && $this->note($hold);
+            $hold = $this->isElected ? new Term($this->driver, $native, $this->resource, $owner)
+                : new Hold($this->driver, $native, $this->resource, $owner);
+            if ($status === \REDLOCK_OK) {
+                $this->newest === null || $this->older[] = $this->newest;
+                $this->newest = $hold;
+                $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
+            }
         } else {
-            $hold = $again;
             $status = $hold->retake($waitMs ?? -2);
         }
         if ($status === \REDLOCK_OK) {
@@ -333,17 +328,6 @@ final class Lock implements LockInterface
             return null;
         }
         $hold->fail($status);
-    }
-
-    private function note(Hold $hold): void
-    {
-        if ($this->newest !== null) {
-            $this->older[] = $this->newest;
-        }
-        $this->newest = $hold;
-        if ($this->holdsOfAll !== null) {
-            $this->holdsOfAll[$hold] = null;
-        }
     }
 
     /** The caller's hold if it is re-entered. Else takes off what is over, and what an owner who wants it anew lost. */
