@@ -40,13 +40,15 @@ abstract class SuspendingDriver extends Driver
         if ($this->generation !== $this->client->generation()) {
             $this->begin();
         }
-        if (isset($this->waiting[$lock])) { /* until its waiter has heard of the end: the handle has one */
+        $isAlone = $this->isAlone();
+        if (!$isAlone && isset($this->waiting[$lock])) { /* until its waiter has heard of the end: it has one */
             $status = $operation === \REDLOCK_RELEASE ? $this->awaitTurn($lock, $waiter) : \REDLOCK_IN_FLIGHT;
             if ($status !== \REDLOCK_PENDING) {
                 return $status;
             }
+            $isAlone = $this->isAlone();
         }
-        $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
+        $flag = $isAlone ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
         $status = $lock->start($operation | $flag, $arg, $waiter);
         if ($status !== \REDLOCK_OK) {
             return $status;
