@@ -116,13 +116,13 @@ inline asks_within(x, ticks) {
 #endif
 
 #ifdef RENEWS
-#define LEFT_ALONE(asks) false
+#define SAID(asks) false
 #else
-#define LEFT_ALONE(asks) (asks && F.promise <= WOKEN)
+#define SAID(asks) (asks && F.promise <= WOKEN)
 #endif
 
-/* The first that hears is woken, by one that asks unless it has just been woken; those before it that cannot hear, or
- * have broken their promise, are removed. */
+/* The first that hears is woken; by one that asks while its time runs, without a word to the third behind it. Those
+ * before it that cannot hear, or have broken their promise, are removed. */
 inline wake(asks) {
   find_first();
   do
@@ -130,8 +130,8 @@ inline wake(asks) {
   :: else -> break
   od;
   if
-  :: first < CLIENTS && HEARS && !more && LEFT_ALONE(asks) -> skip
-  :: first < CLIENTS && HEARS && !more && !LEFT_ALONE(asks) ->
+  :: first < CLIENTS && HEARS && !more && SAID(asks) -> if :: F.phase == WAITS -> F.told = 1 :: else fi
+  :: first < CLIENTS && HEARS && !more && !SAID(asks) ->
 #ifdef RENEWS
        F.promise = WOKEN;
 #else

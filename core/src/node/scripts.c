@@ -53,11 +53,11 @@
  *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
  *   wake: wakes the first that can have what it wants, and all readers up to the next writer; whether any are left.
  *         After a release (R, 1 if that has deleted the key) a place that wants the key alone is woken whatever is
- *         under the key: it may be a leftover. An asker (R is nil) adds "!", and leaves alone who has just been woken;
- *         everybody else also wakes the first lock of several that lets others pass: it may be its turn now. Woken, it
- *         has W us to ask again, from the first wake-up. Without a receiver its client is gone. Where PUBLISH is
- *         denied, the waiter is expected to ask. The third behind it is told by a "?" to ask when that time is over:
- *         some may hang. That is published first, as servers write out the last message first. */
+ *         under the key: it may be a leftover. An asker (R is nil) adds "!"; everybody else also wakes the first lock
+ *         of several that lets others pass: it may be its turn now. Woken, it has W us to ask again, from the first
+ *         wake-up. Without a receiver its client is gone. Where PUBLISH is denied, the waiter is expected to ask. The
+ *         third behind it is told by a "?" to ask when that time is over, as some may hang; not again by those who ask
+ *         meanwhile. That is published first: servers write out the last message first. */
 #define QUEUE(channel, woken_us) \
   "local Q,P=KEYS[2],KEYS[3]\n" \
   "local t=redis.call('TIME')\n" \
@@ -96,8 +96,7 @@
   "    elseif not (open or alone and (R==1 or redis.pcall('TYPE',KEYS[1]).ok~='zset') or free(h)) then break\n" \
   "    else\n" \
   "      local v=by(now+" woken_us ",u%1000)\n" \
-  "      if not R and u<=v then break end\n" \
-  "      if W[2] and woken==0 and not open then send(W[#W],'?') end\n" \
+  "      if W[2] and woken==0 and not open and (R or u>v) then send(W[#W],'?') end\n" \
   "      if send(h,R and '' or '!')==0 and h:find('[13579]$') then gone(h)\n" \
   "      elseif open then at,set=at+1,true\n" \
   "      else\n" \
@@ -198,10 +197,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "6785e71e9ef4223457a0f22d0631e3b46b3c91c6", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "7b14dc3abd13b070e7b9cd9340cc7f939f775a51",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "b60f8aba457cf2edbbed6694a3270a8a85df2a33", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "45881ffd3aba2c90aaaa08d18d7beea1ab7a41a4",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "4721c9255fe619834a6b1828a3d0922c6dbf3664", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "1c930286518053a23165ca370929d83f0e4c6c16", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};
