@@ -120,11 +120,26 @@ static void test_a_ring_for_one_wakes_few_others(void **state)
   assert_in_range(wake_ups, 0, WAKE_UPS_MAX);
 }
 
+static void test_no_two_have_a_number_while_one_is_free(void **state)
+{
+  enum { NUMBERS = RLK_EVENTCOUNT_WORDS * RLK_EVENTCOUNT_BITS };
+  struct rlk_eventcount_numbers numbers = {0};
+  (void)state;
+  for (uint32_t i = 0; i < NUMBERS; i++)
+    assert_int_equal(rlk_eventcount_take(&numbers), i);
+  assert_int_not_equal(rlk_eventcount_take(&numbers), rlk_eventcount_take(&numbers)); /* shared, but not by all */
+  rlk_eventcount_give(&numbers, 700);
+  rlk_eventcount_give(&numbers, 33);
+  assert_int_equal(rlk_eventcount_take(&numbers), 33);
+  assert_int_equal(rlk_eventcount_take(&numbers), 700);
+}
+
 int main(void)
 {
   const struct CMUnitTest cases[] = {
       cmocka_unit_test_setup_teardown(test_a_ring_wakes_all_of_its_set, begin, end),
       cmocka_unit_test_setup_teardown(test_a_ring_for_one_wakes_few_others, begin, end),
+      cmocka_unit_test(test_no_two_have_a_number_while_one_is_free),
   };
   return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -6,6 +6,18 @@
 
 #include "platform.h"
 
+uint32_t rlk_eventcount_take(struct rlk_eventcount_numbers *numbers)
+{
+  for (uint32_t word = 0; word < RLK_EVENTCOUNT_WORDS; word++) {
+    uint32_t is_free = ~numbers->taken[word];
+    if (is_free) {
+      numbers->taken[word] |= is_free & -is_free;
+      return word * RLK_EVENTCOUNT_BITS + (uint32_t)__builtin_ctz(is_free);
+    }
+  }
+  return numbers->shared++ % (RLK_EVENTCOUNT_WORDS * RLK_EVENTCOUNT_BITS);
+}
+
 uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount, uint32_t waiter)
 {
   return atomic_load_explicit(&eventcount->rings[rlk_eventcount_word(waiter)], memory_order_relaxed);

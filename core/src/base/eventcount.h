@@ -20,6 +20,12 @@ struct rlk_eventcount_set {
   uint32_t bits[RLK_EVENTCOUNT_WORDS];
 };
 
+/* The numbers of those who wait. */
+struct rlk_eventcount_numbers {
+  uint32_t taken[RLK_EVENTCOUNT_WORDS];
+  uint32_t shared; /* how often all were taken */
+};
+
 struct rlk_eventcount {
   _Atomic uint32_t rings[RLK_EVENTCOUNT_WORDS];
 #ifndef RLK_LINUX
@@ -31,6 +37,10 @@ struct rlk_eventcount {
 int rlk_eventcount_init(struct rlk_eventcount *eventcount); /* 0, or -1 */
 void rlk_eventcount_free(struct rlk_eventcount *eventcount);
 void rlk_eventcount_forked(struct rlk_eventcount *eventcount); /* in a child: no thread waits or rings here */
+
+/* The lowest number that is free, since a ring makes a system call for each word. If all are taken, waiters share
+ * numbers, and a ring wakes those who share one. */
+uint32_t rlk_eventcount_take(struct rlk_eventcount_numbers *numbers);
 
 /* Call it under the mutex that guards the awaited condition, both for waiting and for ringing. */
 uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount, uint32_t waiter);
@@ -55,6 +65,11 @@ static inline void rlk_eventcount_add(struct rlk_eventcount_set *set, uint32_t w
 {
   set->any = 1;
   set->bits[rlk_eventcount_word(waiter)] |= rlk_eventcount_bit(waiter);
+}
+
+static inline void rlk_eventcount_give(struct rlk_eventcount_numbers *numbers, uint32_t waiter)
+{
+  numbers->taken[rlk_eventcount_word(waiter)] &= ~rlk_eventcount_bit(waiter);
 }
 
 #endif

@@ -32,10 +32,10 @@ struct redlock_client {
   int driven;       /* a thread is the driver, or has been handed the role */
   int sleeping;     /* ... and waits in the poller */
   int driver_woken; /* ... and has been woken already */
+  int driver_rings; /* ... or is, as soon as the mutex is released: before, it would only block on that */
   int64_t sleeps_until_ns;
   const redlock_lock *driving; /* ... for this lock's operation; NULL: for the client's end */
-  uint32_t waiter_count;
-  int settling; /* threads that wait for all answers */
+  int settling;                /* threads that wait for all answers */
   struct rlk_eventcount eventcount;
   int notified;       /* the public descriptor has been made readable */
   atomic_int cancels; /* locks with a cancel still to be handled */

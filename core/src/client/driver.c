@@ -12,8 +12,7 @@
 static void add_waiter(redlock_client *c, struct rlk_waiter *w)
 {
   w->waits = 1;
-  /* few waiters share a word, since a ring makes a system call for each word */
-  w->number = c->waiter_count++ % (RLK_EVENTCOUNT_BITS * (1 + c->engine.waiting++ / RLK_EVENTCOUNT_BITS));
+  w->number = rlk_eventcount_take(&c->engine.numbers);
   RLK_LIST_APPEND(c->engine.waiters, c->engine.last_waiter, w, );
 }
 
@@ -73,7 +72,7 @@ static void wait_on(redlock_client *c, struct rlk_waiter *w, int64_t until_ns)
     rlk_client_unlock(c);
   } else {
     rings = rlk_eventcount_rings(&c->eventcount, w->number);
-    pthread_mutex_unlock(&c->mutex);
+    rlk_client_unlock(c);
     rlk_eventcount_wait(&c->eventcount, rings, w->number,
                         until_ns == RLK_NEVER ? RLK_NEVER : until_ns - rlk_client_now(c));
   }

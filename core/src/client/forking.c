@@ -14,11 +14,11 @@ void rlk_client_forked(redlock_client *c)
   rlk_alarm_forked();
   if (c->engine.net.state == RLK_NET_NEW)
     return;
-  c->driven = c->sleeping = c->driver_woken = 0;
+  c->driven = c->sleeping = c->driver_woken = c->driver_rings = 0;
   c->driving = NULL;
   c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
   c->engine.waiters = c->engine.last_waiter = NULL; /* their threads do not exist here */
-  c->engine.waiting = 0;
+  c->engine.numbers = (struct rlk_eventcount_numbers){0};
   c->engine.woken = (struct rlk_eventcount_set){0};
   rlk_eventcount_forked(&c->eventcount);
   atomic_store(&c->cancels, 0);

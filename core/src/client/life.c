@@ -53,6 +53,9 @@ static void destroy(redlock_client *c)
 
 void rlk_client_unref(redlock_client *c)
 {
+  if (c->driver_rings) /* now, since another thread may free the client as soon as the mutex is released */
+    rlk_poller_wake(&c->engine.net.poller);
+  c->driver_rings = 0;
   if (--c->users == 0)
     destroy(c);
   else

@@ -166,7 +166,8 @@ void rlk_client_enter(redlock_client *c)
 void rlk_client_unlock(redlock_client *c)
 {
   struct rlk_eventcount_set woken;
-  int wakes = c->engine.woken.any;
+  int wakes = c->engine.woken.any, wakes_driver = c->driver_rings;
+  c->driver_rings = 0;
   if (wakes) {
     woken = c->engine.woken;
     c->engine.woken = (struct rlk_eventcount_set){0};
@@ -180,6 +181,8 @@ void rlk_client_unlock(redlock_client *c)
   if (wakes)
     rlk_eventcount_announce(&c->eventcount, &woken);
   pthread_mutex_unlock(&c->mutex);
+  if (wakes_driver)
+    rlk_poller_wake(&c->engine.net.poller);
   if (wakes)
     rlk_eventcount_ring(&c->eventcount, &woken);
 }
@@ -206,8 +209,7 @@ void rlk_client_wake_driver(redlock_client *c)
 {
   if (!c->sleeping || c->driver_woken)
     return;
-  c->driver_woken = 1;
-  rlk_poller_wake(&c->engine.net.poller);
+  c->driver_woken = c->driver_rings = 1;
 }
 
 void rlk_client_service(redlock_client *c)

@@ -67,8 +67,8 @@ struct rlk_engine {
   int ended_marked;     /* the list of ended locks has grown: the descriptor must become readable */
   int64_t renew_due_ns; /* a renewal was scheduled: the thread that renews has to know; RLK_NEVER: none was */
   struct rlk_waiter *waiters, *last_waiter;
-  uint32_t waiting;                /* the number of waiters */
-  struct rlk_eventcount_set woken; /* to be rung */
+  struct rlk_eventcount_numbers numbers; /* of the waiters */
+  struct rlk_eventcount_set woken;       /* to be rung */
   /* reports */
   uint64_t acquired, lost, attempts, renewals;
   struct rlk_figures figures;

@@ -16,7 +16,7 @@ void rlk_unwait(struct rlk_engine *e, struct rlk_waiter *w)
   if (!w->waits)
     return;
   w->waits = 0;
-  e->waiting--;
+  rlk_eventcount_give(&e->numbers, w->number);
   RLK_LIST_REMOVE(e->waiters, e->last_waiter, w, );
 }
 
