@@ -167,13 +167,19 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
   return 1000 * MS;
 }
 
+static int have_a_resource_in_common(const struct slot *one, const struct slot *other)
+{
+  return one->spans || other->spans || one->resource == other->resource;
+}
+
 /* Locks of one resource ought to be of one form: permits and others do not know of each other's slots. */
 static int another_form_waits(const struct slot *slot)
 {
   const struct world *world = slot->process->world;
   for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
     const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
-    if (other->resource == slot->resource && other->operation == REDLOCK_ACQUIRE && other->is_permit != slot->is_permit)
+    if (other->operation == REDLOCK_ACQUIRE && other->is_permit != slot->is_permit &&
+        have_a_resource_in_common(slot, other))
       return 1;
   }
   return 0;
