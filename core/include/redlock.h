@@ -556,7 +556,7 @@ REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t siz
 /* Takes over a token that another handle or process detached: the state becomes ADOPTED with validity 0, and only
  * extend, expire and release are allowed. An extension confirmed by a majority makes it HELD. Another holder may
  * have had the lock in between. The token may be one of another library: any text of 1 to 128 bytes.
- * Returns REDLOCK_INVALID for any other size, for NULL, and if this handle holds a lock. */
+ * Returns REDLOCK_INVALID for any other size, for NULL, if this handle holds a lock, and of a closed client. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt(redlock_lock *lock, const char *token);
 
 /* As redlock_lock_adopt, for a token of arbitrary bytes. */

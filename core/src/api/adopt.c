@@ -63,6 +63,8 @@ int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
   rlk_lock_is_held(lock, now);
   if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
+  else if (c->engine.net.state != RLK_NET_OPEN)
+    rlk_lock_refuse(lock, "the client has been closed");
   else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
   else if (rlk_depth_is_owed(lock))

@@ -37,6 +37,13 @@ def test_a_release_of_an_adopted_token_needs_answers(nodes, handed):
     assert handed.release() == NO_QUORUM
 
 
+def test_a_closed_client_adopts_no_token(client):
+    lock = client.lock()
+    assert client.drain(5000) == OK
+    assert lock.adopt("a" * 40) == INVALID
+    assert (lock.state, lock.message) == (FREE, "the client has been closed")
+
+
 def test_no_quorum_leaves_it_adopted(nodes, handed):
     handed.set("node_timeout_ms", 200)
     for node in nodes.nodes[:3]:
