@@ -328,7 +328,7 @@ REDLOCK_API int redlock_client_advance(redlock_client *client, uint64_t *tag);
  * (REDLOCK_LOSS_CLOSED), sends all requests and reads all replies. Returns REDLOCK_OK, or REDLOCK_TIMED_OUT if a key
  * may be left on some node: one that is down, or did not answer in time; such keys expire with their TTL. The client
  * accepts no operation afterwards; releasing such a lock returns REDLOCK_LOST. If another thread is already draining
- * it, waits for that: REDLOCK_OK then says that it has ended, and so it does for a client that was drained before. */
+ * it, waits for that within limit_ms. That call and all later ones return the result of the first. */
 REDLOCK_API int redlock_client_drain(redlock_client *client, int64_t limit_ms);
 
 /* The next event as one line of JSON, for logs only: {"event":"lost","resource":"...",...}. Returns its length, or 0 if

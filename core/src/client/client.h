@@ -36,6 +36,7 @@ struct redlock_client {
   int64_t sleeps_until_ns;
   const redlock_lock *driving; /* ... for this lock's operation; NULL: for the client's end */
   int settling;                /* threads that wait for all answers */
+  int drained;                 /* the result of the drain that has closed it */
   struct rlk_eventcount eventcount;
   int notified;       /* the public descriptor has been made readable */
   atomic_int cancels; /* locks with a cancel still to be handled */

@@ -105,7 +105,7 @@ static int close_the_rest(redlock_client *c)
 }
 
 /* With the mutex held. */
-static int drain(redlock_client *c, int64_t until_ns)
+static void drain(redlock_client *c, int64_t until_ns)
 {
   int is_complete, may_be_held;
   rlk_client_poll(c);
@@ -115,7 +115,7 @@ static int drain(redlock_client *c, int64_t until_ns)
   may_be_held = c->engine.pending_deletes > 0 || !is_over(c, c->engine.forgotten_until_ns);
   c->engine.net.state = RLK_NET_CLOSED;
   is_complete &= !close_the_rest(c);
-  return is_complete && !may_be_held ? REDLOCK_OK : REDLOCK_TIMED_OUT;
+  c->drained = is_complete && !may_be_held ? REDLOCK_OK : REDLOCK_TIMED_OUT;
 }
 
 static void pause_unlocked(redlock_client *c)
@@ -145,23 +145,22 @@ static int wait_for_drain(redlock_client *c, int64_t until_ns)
 {
   while (c->engine.net.state != RLK_NET_CLOSED && rlk_client_now(c) < until_ns)
     pause_unlocked(c);
-  return c->engine.net.state == RLK_NET_CLOSED ? REDLOCK_OK : REDLOCK_TIMED_OUT;
+  return c->engine.net.state == RLK_NET_CLOSED ? c->drained : REDLOCK_TIMED_OUT;
 }
 
 int rlk_client_drain(redlock_client *c, int64_t limit_ms)
 {
   int64_t until_ns;
-  int status;
   if (limit_ms < 0)
     limit_ms = RLK_INT(&c->engine.net.options, EXIT_DRAIN_MS);
   until_ns = rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
   if (c->engine.net.state == RLK_NET_DRAINING)
     return wait_for_drain(c, until_ns);
   if (c->engine.net.state != RLK_NET_OPEN)
-    return REDLOCK_OK;
+    return c->drained;
   c->engine.net.state = RLK_NET_DRAINING; /* refuses new work */
   take_the_seat(c, until_ns);
-  status = drain(c, until_ns);
+  drain(c, until_ns);
   rlk_client_hand_over(c);
-  return status;
+  return c->drained;
 }

@@ -24,9 +24,10 @@ def draining(nodes, hold):
 
 def test_a_second_drain_waits_for_the_first(draining):
     client, first, begun = draining
-    assert client.drain(20000) == OK
+    assert client.drain(20000) == TIMED_OUT
     assert time.monotonic() - begun > 1.5
     assert first.join() == TIMED_OUT
+    assert client.drain(20000) == TIMED_OUT, "no delete was answered since"
 
 
 def test_a_second_drain_has_its_own_limit(draining):
