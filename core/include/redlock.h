@@ -622,7 +622,7 @@ REDLOCK_API int64_t redlock_lock_listed(redlock_lock *lock, int what);
  * counted; for up to a second after a waiter has become the holder it may be counted still. */
 REDLOCK_API int64_t redlock_lock_row(redlock_lock *lock, int64_t index, int field, char *buf, size_t size);
 
-/* The last result in one line: "2 of 5 nodes granted orders:42, 3 needed: 127.0.0.1:7001 busy (4.2 s left), ...".
+/* The last result in one line: 2 of 5 nodes granted "orders:42", 3 needed: 127.0.0.1:7001 busy (4.2 s left); ...
  * Resources are escaped and cut at 64 bytes. For an invalid option it names the option, the value and what is
  * allowed. */
 REDLOCK_API int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t size);

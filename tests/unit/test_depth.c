@@ -197,6 +197,7 @@ static void a_child_has_none_of_its_parents_depth(void **state)
   assert_int_equal(redlock_lock_acquire(world.lock, 0), REDLOCK_OK);
   rlk_client_forked(world.client);
   assert_int_equal(redlock_lock_release(world.lock), REDLOCK_FORKED);
+  assert_string_equal(world.lock->refusal, "release: \"r\" is held by the parent process");
   assert_int_equal(redlock_lock_acquire(world.lock, 0), REDLOCK_NO_QUORUM);
 }
 

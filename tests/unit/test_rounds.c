@@ -503,7 +503,7 @@ static void a_loss_has_its_reason(void **state)
   assert_int_equal(rlk_operation_begin(lock, &rlk_extend, 0, now_ns), REDLOCK_LOST);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
   assert_int_equal(lock->hold.loss, REDLOCK_LOSS_EXPIRED);
-  assert_string_equal(lock->refusal, "extend: r is no longer held");
+  assert_string_equal(lock->refusal, "extend: \"r\" is no longer held");
   for (int i = 0; i < NODES; i++)
     assert_int_equal(asked(i), 0);
 }

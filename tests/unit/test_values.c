@@ -165,7 +165,7 @@ static void a_lock_is_free_before_its_first_operation(void **state)
   assert_int_equal(redlock_lock_extend(lock, 0), REDLOCK_NOT_HELD);
   assert_int_equal(redlock_lock_start(lock, REDLOCK_RELEASE, 0), REDLOCK_NOT_HELD);
   assert_true(redlock_lock_message(lock, buf, sizeof buf) > 0);
-  assert_string_equal(buf, "release: r is not held by this handle");
+  assert_string_equal(buf, "release: \"r\" is not held by this handle");
   redlock_lock_free(lock);
   redlock_client_free(client);
 }

@@ -160,9 +160,9 @@ static int may_add(redlock_lock *lock, const void *resource, size_t size, struct
   } else if (lock->key->count == RLK_RESOURCES_MAX) {
     rlk_text_format(why, "a lock has %d resources; allowed: 1 to %d", RLK_RESOURCES_MAX + 1, RLK_RESOURCES_MAX);
   } else if (rlk_key_has(lock->key, resource, size)) {
-    rlk_text_add(why, "resource is ");
+    rlk_text_add(why, "resource is \"");
     rlk_text_escaped(why, resource, size);
-    rlk_text_add(why, "; allowed: each once");
+    rlk_text_add(why, "\"; allowed: each once");
   } else {
     return 1;
   }

@@ -223,9 +223,9 @@ int rlk_lock_refuse_token(redlock_lock *lock)
 
 void rlk_lock_name_is_reserved(const char *resource, size_t size, struct rlk_text *why)
 {
-  rlk_text_add(why, "resource is ");
+  rlk_text_add(why, "resource is \"");
   rlk_text_escaped(why, resource, size);
-  rlk_text_add(why, "; names and keys that begin with libredlock: are reserved for the library's own keys");
+  rlk_text_add(why, "\"; names and keys that begin with libredlock: are reserved for the library's own keys");
 }
 
 int rlk_lock_refuse_name(redlock_lock *lock)

@@ -87,16 +87,16 @@ static void explain(redlock_lock *lock, const struct rlk_verb *verb, int status)
 {
   char why[400];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  rlk_text_format(&text, "%s: ", verb->name);
+  rlk_text_format(&text, "%s: \"", verb->name);
   rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
   if (status == REDLOCK_LOST && verb->kind == REDLOCK_ACQUIRE)
-    rlk_text_add(&text, " was lost; release it as often as it was acquired first");
+    rlk_text_add(&text, "\" was lost; release it as often as it was acquired first");
   else if (status == REDLOCK_LOST)
-    rlk_text_add(&text, " is no longer held");
+    rlk_text_add(&text, "\" is no longer held");
   else if (status == REDLOCK_FORKED)
-    rlk_text_add(&text, " is held by the parent process");
+    rlk_text_add(&text, "\" is held by the parent process");
   else
-    rlk_text_add(&text, " is not held by this handle");
+    rlk_text_add(&text, "\" is not held by this handle");
   rlk_lock_refuse(lock, why);
 }
 

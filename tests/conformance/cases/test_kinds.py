@@ -139,7 +139,7 @@ def refused(face, make, resource, **options):
 @pytest.mark.parametrize("shared", [False, True], ids=["exclusive", "shared"])
 def test_a_resource_twice_is_refused(face, make, nodes, shared):
     words = refused(face, make, ["a", "b", "a"], shared=shared)
-    assert "is a; allowed: each once" in words, words
+    assert 'is "a"; allowed: each once' in words, words
     assert nodes.keys() == {}
 
 

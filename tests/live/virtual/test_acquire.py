@@ -276,7 +276,7 @@ def test_names_of_the_librarys_own_keys_are_refused(nodes, make_client, prefix, 
     lock = make_client(nodes.urls, key_prefix=prefix).lock(resource)
     for call in (lock.acquire, lambda: lock.start(rl.ACQUIRE), lock.extend, lock.release, lambda: lock.adopt("0" * 40)):
         assert call() == rl.INVALID
-        assert lock.message == ("resource is %s; names and keys that begin with libredlock: are reserved for the "
+        assert lock.message == ('resource is "%s"; names and keys that begin with libredlock: are reserved for the '
                                 "library's own keys" % resource)
     assert not any(node.get(prefix + resource) for node in nodes)
     occupy(nodes, prefix + resource)

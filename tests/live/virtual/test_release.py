@@ -18,7 +18,7 @@ def behind(proxies, hold):
 def test_a_second_release_says_that_nothing_is_held(hold):
     lock = hold()
     assert lock.release() == OK
-    assert lock.release() == NOT_HELD and lock.message == "release: r is not held by this handle", lock.message
+    assert lock.release() == NOT_HELD and lock.message == 'release: "r" is not held by this handle', lock.message
 
 
 def test_deletes_that_come_after_the_lease_contradict_nothing(nodes, hold):
