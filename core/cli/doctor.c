@@ -198,11 +198,11 @@ static char *words_of(const struct column *column, const json_t *node)
 /* As wide as its widest cell. */
 static int width_of(const struct column *column, const json_t *nodes)
 {
-  size_t width = strlen(column->head), i;
+  size_t width = columns_of(column->head), i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
     char *words = words_of(column, node);
-    width = strlen(words) > width ? strlen(words) : width;
+    width = columns_of(words) > width ? columns_of(words) : width;
     free(words);
   }
   return (int)width;
@@ -235,7 +235,7 @@ static void print_cell(const struct table *table, int column, const char *words)
   if (columns[column].traits & DETAIL && !table->has_details)
     return;
   printf("%s%s", column > 0 ? "  " : "", colour != NULL ? colour : "");
-  printf(columns[column].traits & NUMBER ? "%*s" : "%-*s", table->widths[column], words);
+  printf(columns[column].traits & NUMBER ? "%*s" : "%-*s", width_in_bytes(words, table->widths[column]), words);
   fputs(colour != NULL ? PLAIN : "", stdout);
 }
 

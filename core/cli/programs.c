@@ -47,7 +47,8 @@ static void print_table(const json_t *programs)
   json_array_foreach(programs, i, program) {
     char *number = duration_text(number_in(program, "max_ttl_ms"));
     char *seen = seen_words(program), *names = names_of(json_object_get(program, "nodes"));
-    printf("%-16s  %-16s  %-8s  %8s  %15s  %s\n", text_in(program, "host"), text_in(program, "program"),
+    const char *host = text_in(program, "host"), *name = text_in(program, "program");
+    printf("%-*s  %-*s  %-8s  %8s  %15s  %s\n", width_in_bytes(host, 16), host, width_in_bytes(name, 16), name,
            text_in(program, "version"), number, seen, names);
     free(names);
     free(seen);

@@ -102,9 +102,8 @@ void print_columns(FILE *out, const char *line, int columns)
 static char *with_cell(char *line, enum column column, const char *text, int width)
 {
   bool is_right = column >= HELD && column <= WAITING;
-  int pad = width - (int)columns_of(text);
-  return append(line, "%*s%s%*s%s", is_right ? pad : 0, "", text, is_right || column == TOKEN ? 0 : pad, "",
-                column == TOKEN ? "" : "  ");
+  int bytes = column == TOKEN ? 0 : width_in_bytes(text, width);
+  return append(line, "%*s%s", is_right ? bytes : -bytes, text, column == TOKEN ? "" : "  ");
 }
 
 void rows_print(FILE *out, const json_t *rows, int columns)

@@ -41,8 +41,8 @@ static void print_node(const struct session *session, int node, int width)
   char *ttl = ttl_words(answer_ttl_ms(session->lock, node));
   bool told = node_told(session->lock, node);
   char *why = told ? format("%s", "") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
-  printf("%-*s  %-12s  %-*s  %11s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "",
-         one_line(why));
+  printf("%-*s  %-12s  %-*s  %11s%s%s\n", width_in_bytes(name, width), name, state_of(vote),
+         width_in_bytes(token, TOKEN_SHOWN), token, ttl, *why ? "  " : "", one_line(why));
   free(name);
   free(token);
   free(ttl);
@@ -51,11 +51,11 @@ static void print_node(const struct session *session, int node, int width)
 
 static int name_width(const struct session *session)
 {
-  int64_t width = 4;
+  size_t width = strlen("NODE");
   for (int i = 0; i < redlock_client_node_count(session->client); i++) {
-    int64_t length = redlock_client_node_name(session->client, i, NULL, 0);
-    if (length > width)
-      width = length;
+    char *name = node_name(session->client, i);
+    width = columns_of(name) > width ? columns_of(name) : width;
+    free(name);
   }
   return (int)width;
 }

@@ -73,6 +73,11 @@ size_t columns_of(const char *text)
   return columns;
 }
 
+int width_in_bytes(const char *text, int columns)
+{
+  return columns + (int)(strlen(text) - columns_of(text));
+}
+
 /* How many bytes a character takes that a terminal may obey, U+0080 to U+009f among them; 0 if it is none. */
 static size_t control_size(const char *at)
 {

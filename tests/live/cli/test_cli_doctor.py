@@ -420,6 +420,14 @@ def test_the_table_fits_80_columns(redlock, nodes):
     assert len(redlock("doctor", "-v").stdout.splitlines()[0].split()) == 15
 
 
+@pytest.mark.parametrize("command, head, word", [("doctor", "VOTES", "no"), ("status r", "STATE", "unreachable")])
+def test_nodes_named_in_other_alphabets_are_in_line(redlock, tmp_path, command, head, word):
+    redlock.env["REDLOCK_NODES"] = f"redis://127.0.0.1:1,unix://{tmp_path}/замок.sock"
+    lines = redlock(*command.split()).stdout.splitlines()
+    rows = [line for line in lines if line.startswith(("127.0.0.1:1 ", "unix:"))]
+    assert [row.index(f"  {word} ") + 2 for row in rows] == [lines[0].index(head)] * 2, "\n".join(lines)
+
+
 @pytest.mark.parametrize("environment, coloured", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True),
                                                    ({"TERM": "dumb"}, False)])
 def test_a_terminal_shows_colours_unless_it_has_none(terminal, redlock, nodes, environment, coloured):

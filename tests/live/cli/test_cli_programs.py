@@ -91,15 +91,17 @@ def test_a_node_replaced_under_its_name_is_no_finding(redlock, nodes):
     assert "another list" not in redlock("doctor", *PATIENT).stdout
 
 
-def test_the_table_shows_who_has_which_number(redlock, nodes):
+@pytest.mark.parametrize("host", ["web-3", "wéb-3"])
+def test_the_table_shows_who_has_which_number(redlock, nodes, host):
     pairs = " ".join(f"{nonce(node)} {node.name}" for node in nodes)
-    nodes[0].command("HSET", KEY, "0123456789abcdef web-3 worker",
+    nodes[0].command("HSET", KEY, f"0123456789abcdef {host} worker",
                      f"v1 {clock_s(nodes[0]) - 300} 7 0.1.0 45000 {pairs}")
     lines = redlock("doctor", *PATIENT, "--programs").stdout.splitlines()
-    (line,) = [line for line in lines if line.startswith("web-3")]
-    assert line.split()[:4] == ["web-3", "worker", "0.1.0", "45s"] and re.search(r" 5 min \d+ s ago ", line)
+    (line,) = [line for line in lines if line.startswith(host)]
+    assert line.split()[:4] == [host, "worker", "0.1.0", "45s"] and re.search(r" 5 min \d+ s ago ", line)
+    assert any(head.find("PROGRAM") == line.find("worker") for head in lines if head.startswith("HOST "))
     assert all(node.name in line for node in nodes)
-    assert not any(line.startswith("web-3") for line in redlock("doctor", *PATIENT).stdout.splitlines())
+    assert not any(line.startswith(host) for line in redlock("doctor", *PATIENT).stdout.splitlines())
 
 
 @pytest.mark.parametrize("ago_s, is_shown", [(3500, True), (3700, False), (-3700, False)])
