@@ -286,12 +286,14 @@ class Handle:
             if self.entry.is_shared and self.option("shared") != "true":
                 self.words = "held in another form: shared; give shared"
                 return int(lib.REDLOCK_BUSY)
-            until_ms = store.now_ms() + ttl_ms
+            now_ms, hold_ms = store.now_ms(), int(self.option("max_hold_ms"))
+            until_ms = now_ms + ttl_ms
             if not expires and 0 <= most <= self.extensions:
                 self.words = f"no further extension: max_extensions is {most}"
                 return int(lib.REDLOCK_LIMIT)
             if until_ms > self.entry.limit_ms:
-                self.words = f"no further extension by ttl {ttl_ms / 1000:g} s: max_hold allows none"
+                self.words = (f"no further extension by ttl {ttl_ms / 1000:g} s: max_hold is {hold_ms / 1000:g} s, "
+                              f"held for {now_ms - self.entry.since_ms} ms")
                 return int(lib.REDLOCK_LIMIT)
             self.extensions += not expires
             self.entry.ends_ms = until_ms if expires else max(self.entry.ends_ms, until_ms)
