@@ -397,8 +397,10 @@ static const struct flag silent_flag =
 /* It waits for every node, so one that hangs costs no more than a second. */
 const struct command status_command = {
     OVERVIEW("status", "Look", "who holds a lock, and for how much longer", "[OPTION...] RESOURCE..."),
-    .help = "Shows what every node knows of the lock, without changing it.\n"
-            "With --permits n, who holds each of them, unless --slot names one.",
+    .help =
+        "Shows what every node knows of the lock, without changing it. Goes by the keys alone: `redlock doctor` says "
+        "whether the nodes may vote.\n"
+        "With --permits n, who holds each of them, unless --slot names one.",
     .also = "permits slot",
     DEFAULTS({"connect_timeout_ms", "1000"}, {"guard", "off"}),
     FLAGS(&silent_flag, &metrics_flag),

@@ -269,6 +269,15 @@ def test_status_without_quorum_is_unknown(redlock, nodes):
     assert verdict == "unknown: 2 of 5 nodes answered, 2 have no key"
 
 
+def test_status_goes_by_the_keys_alone(redlock, make_cluster):
+    """Nobody gets a lock that is free from nodes in quarantine: doctor says so, and the help says where to look."""
+    redlock.env["REDLOCK_NODES"] = make_cluster(3, bootstrapped=False).nodes_env
+    done = redlock.once("acquire", "--guard", "marker", "orders:42")
+    assert done.returncode == UNAVAILABLE and "quarantined" in done.stderr
+    assert table(redlock.once("status", "orders:42"))[1] == "free: 3 of 3 nodes answered, 3 have no key"
+    assert "`redlock doctor`" in redlock("status", "--help").stdout
+
+
 def test_status_in_json_has_holder_and_time_left(redlock, nodes):
     token = acquired(redlock, nodes)
     nodes[2].kill()
