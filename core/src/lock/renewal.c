@@ -23,11 +23,33 @@ static void schedule(redlock_lock *lock, int64_t at)
   rlk_mark_renewal(e, at);
 }
 
+static void cut(const redlock_lock *lock, struct rlk_terms *terms, int64_t ttl_ms)
+{
+  if (ttl_ms >= terms->ttl_ms)
+    return;
+  terms->ttl_ms = ttl_ms;
+  terms->lease_ns = ttl_ms * MS - rlk_drift_ns(ttl_ms, RLK_FLOAT(&lock->options, DRIFT_FACTOR));
+  if (terms->node_timeout_ns > ttl_ms * MS / 4)
+    terms->node_timeout_ns = ttl_ms * MS / 4; /* the user chose it for a whole TTL */
+}
+
+/* As long as the markers of a majority allow: a longer renewal would not be confirmed. */
+static struct rlk_terms terms_of_next(const redlock_lock *lock)
+{
+  struct rlk_terms terms = lock->hold.terms;
+  const struct rlk_net *net = &lock->engine->net;
+  int64_t allowed_ms[RLK_NODES_MAX];
+  for (int i = 0; i < net->node_count; i++)
+    allowed_ms[i] = rlk_guard_cap_ms(&net->nodes[i], terms.ttl_ms);
+  cut(lock, &terms, rlk_valid_until(allowed_ms, net->node_count, lock->engine->quorum));
+  return terms;
+}
+
 /* Half of the TTL after the oldest counted request (rule B.4). */
 static void schedule_next(redlock_lock *lock)
 {
-  schedule(lock,
-           rounded(lock, lock->hold.valid_until_ns - lock->hold.terms.lease_ns + lock->hold.terms.ttl_ms * MS / 2));
+  struct rlk_terms terms = terms_of_next(lock);
+  schedule(lock, rounded(lock, lock->hold.valid_until_ns - terms.lease_ns + terms.ttl_ms * MS / 2));
 }
 
 void rlk_renewal_begin(redlock_lock *lock)
@@ -120,7 +142,8 @@ static int terms_of(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
   int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   int64_t left_ms;
-  *terms = lock->hold.terms;
+  *terms = terms_of_next(lock);
+  lock->renewal.is_last = 0; /* max_hold_ms may have been raised */
   if (hold_max_ms < 0)
     return 1;
   left_ms = hold_max_ms - (now - lock->hold.acquired_ns) / MS;
@@ -129,10 +152,7 @@ static int terms_of(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
   lock->renewal.is_last = 1;
   if (left_ms < RLK_TTL_MS_MIN)
     return 0;
-  terms->ttl_ms = left_ms;
-  terms->lease_ns = left_ms * MS - rlk_drift_ns(left_ms, RLK_FLOAT(&lock->options, DRIFT_FACTOR));
-  if (terms->node_timeout_ns > left_ms * MS / 4)
-    terms->node_timeout_ns = left_ms * MS / 4; /* the user chose it for a whole TTL */
+  cut(lock, terms, left_ms);
   return now + terms->lease_ns > lock->hold.valid_until_ns;
 }
 

@@ -38,6 +38,19 @@ def test_the_last_renewal_fits_into_what_is_left(nodes, renewing):
     assert all(node.command("PTTL", "r") < 7000 for node in nodes)
 
 
+def test_max_hold_may_be_raised_during_the_last_renewal(nodes, renewing):
+    lock = renewing(ttl_ms=4000, node_timeout_ms=300, max_hold_ms=5000)
+    spin(lock.client, lambda: lock.validity_ms < 2500)
+    for node in nodes:
+        node.stop()
+    spin(lock.client, lambda: lock.validity_ms < 1300)  # the renewal at half of the lease reaches to max_hold_ms
+    assert lock.set("max_hold_ms", 60000) == OK
+    for node in nodes:
+        node.cont()
+    eventually(lambda: extensions(nodes) >= 3, 30)
+    assert lock.state == HELD
+
+
 def test_renewal_goes_on_beside_a_dead_and_a_hung_node(nodes, renewing):
     lock = renewing(**rl.lapsing(2000))
     nodes[0].kill()

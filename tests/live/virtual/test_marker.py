@@ -147,6 +147,18 @@ def test_an_extension_is_capped_by_the_number_of_each_node(make_cluster, make_cl
     assert 0 < lock.validity_ms <= 4000
 
 
+def test_renewals_are_confirmed_under_a_smaller_number(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    client = guarded(servers)
+    lock = client.lock(renew="true")
+    assert lock.acquire(0) == OK
+    bootstrapped([server.url for server in servers], REPLACE, max_ttl_ms=2000)
+    before = client.describe()["renewals"]
+    spin(client, lambda: client.describe()["renewals"] >= before + 8, 60)
+    assert lock.state == rl.HELD and lock.validity_ms < 2000
+    assert "at_risk" not in [event["event"] for event in client.events()]
+
+
 def test_a_lease_goes_on_while_a_larger_number_is_written(make_cluster, make_client):
     """The holder's program was left out when the number was raised: it keeps what it has, and gets nothing new."""
     servers = make_cluster(3).nodes
