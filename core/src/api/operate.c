@@ -8,6 +8,7 @@
 #include "../lock/listing.h"
 #include "../lock/operation.h"
 #include "../lock/release.h"
+#include "../lock/round.h"
 #include "../wait/acquire.h"
 #include "../wait/others.h"
 #include "api.h"
@@ -225,7 +226,7 @@ int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
     lock->op.in_call = lock->op.settling = 1;
     c->settling++;
     rlk_client_drive(c, lock, until_ns, 1);
-    status = rlk_is_awaited(lock) ? REDLOCK_PENDING : REDLOCK_OK;
+    status = rlk_round_is_open(lock) ? REDLOCK_PENDING : REDLOCK_OK;
     c->settling--;
     lock->op.in_call = lock->op.settling = 0;
   }

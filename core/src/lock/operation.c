@@ -14,7 +14,8 @@
 
 int rlk_is_awaited(const redlock_lock *lock)
 {
-  return rlk_in_flight(lock) || (lock->op.settling && rlk_round_is_open(lock));
+  return rlk_in_flight(lock) ||
+         (lock->op.settling && lock->engine->net.state == RLK_NET_OPEN && rlk_round_is_open(lock));
 }
 
 /* ---- beginning and ending ---- */

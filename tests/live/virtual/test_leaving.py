@@ -45,6 +45,21 @@ def test_a_client_may_be_freed_while_it_drains(nodes, draining):
     assert not any(node.get("r") for node in nodes.nodes[1:])
 
 
+def test_a_drain_does_not_wait_for_one_that_settles(nodes, make_client):
+    client = make_client(nodes.urls, ttl_ms=20000, node_timeout_ms=500)
+    held, other = client.lock("held"), client.lock("other")
+    assert held.acquire() == OK and held.settle(10000) == OK
+    nodes[0].stop()
+    assert other.acquire() == OK
+    settling = Call(other.settle, -1)
+    eventually(lambda: other.release() == rl.IN_FLIGHT, what="the other thread settles")
+    draining = Call(client.drain, 5000)
+    eventually(lambda: not any(node.get("held") for node in nodes.nodes[1:]), 3)
+    assert settling.join() == rl.PENDING
+    assert draining.join() == TIMED_OUT
+    nodes[0].cont()
+
+
 def test_waiters_are_cancelled_within_the_limit(nodes, make_client):
     client = make_client(nodes.urls)
     holder = client.lock("a")
