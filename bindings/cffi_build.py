@@ -38,15 +38,17 @@ static redlock_lock *make_lock(redlock_client *client, int64_t generation, const
   return NULL;
 }
 
-/* Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer. */
-enum { SLICE_MS = 25 };
+/* Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer. Other
+ * threads look after WARN_AFTER_MS whether they wait for themselves. */
+enum { SLICE_MS = 25, WARN_AFTER_MS = 1000 };
+static uintptr_t main_thread; /* as threading.get_ident() has it */
 
 static int run_operation(redlock_lock *lock, int operation, int64_t arg)
 {
   int status = redlock_lock_start(lock, operation, arg);
   if (status != REDLOCK_OK)
     return status;
-  status = redlock_lock_wait(lock, SLICE_MS);
+  status = redlock_lock_wait(lock, (uintptr_t)pthread_self() == main_thread ? SLICE_MS : WARN_AFTER_MS);
   return status == REDLOCK_INVALID ? REDLOCK_CANCELLED : status; /* the client was closed since it was started */
 }
 
@@ -66,7 +68,8 @@ static int release_held(redlock_lock *lock)
 }
 """
 TOGETHER_DECLARED = """
-enum { SLICE_MS = 25 };
+enum { SLICE_MS = 25, WARN_AFTER_MS = 1000 };
+static uintptr_t main_thread;
 redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, int renews);
 int run_operation(redlock_lock *lock, int operation, int64_t arg);
 int start_operation(redlock_lock *lock, uint64_t tag, int operation, int64_t arg, int state);
@@ -84,7 +87,7 @@ def builder():
     ffi.cdef(declarations(ROOT / "core/include/redlock.h") + TOGETHER_DECLARED)
     ffi.set_source(
         "libredlock._core",
-        '#include "redlock.h"\n#include <string.h>\n' + TOGETHER,
+        '#include "redlock.h"\n#include <pthread.h>\n#include <string.h>\n' + TOGETHER,
         sources=(ROOT / "core/sources.txt").read_text().split() + hiredis.sources,
         depends=["core/sources.txt", "python/exports.map", *map(str, sorted(ROOT.glob("core/**/*.h")))],
         include_dirs=["core/include"],

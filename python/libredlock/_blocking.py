@@ -11,7 +11,6 @@ from ._core import lib
 from ._hold import PENDING
 from ._lock import HOLDER_LIMIT_MS, WARN_AFTER_MS, warn_of_itself
 from ._native import held_by
-from ._process import this_process
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -32,9 +31,9 @@ def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
 def wait(client: Client, handle: Any, lock: Any = None) -> int:
     """The end of an operation that is not over at once; lock: by which a hold is acquired."""
     warn_if_a_loop_stops()
-    is_main = get_ident() == this_process.main_thread
+    is_main = get_ident() == lib.main_thread
     is_own = bool(lock) and lock._waits_for_itself(client._current())
-    status, slices = PENDING, 0
+    status, slices = PENDING, 0 if is_main else WARN_AFTER_MS // SLICE_MS - 1
     try:
         while status == PENDING:
             if is_main and client._is_patched():

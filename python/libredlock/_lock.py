@@ -21,7 +21,7 @@ LONGEST_NAME = 512 << 20
 HOLDER_LIMIT_MS = 250
 
 # After this time a thread or task that waits for its own hold is warned.
-WARN_AFTER_MS = 1000
+WARN_AFTER_MS = lib.WARN_AFTER_MS
 
 Checked = tuple[bytes, Optional[bool], bool]
 """Options as names and values for the core; renew; and whether several may hold such a lock."""

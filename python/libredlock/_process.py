@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 class Process:
     """This process; its generation rises in every child."""
 
-    __slots__ = ("generation", "main_thread", "registered", "is_leaving", "_clients", "__weakref__")
+    __slots__ = ("generation", "registered", "is_leaving", "_clients", "__weakref__")
 
     def __init__(self) -> None:
         self.generation = generation()
-        self.main_thread = threading.main_thread().ident
+        lib.main_thread = threading.main_thread().ident
         self.registered = -1
         self.is_leaving = False
         self._clients: WeakSet[ClientBase] = WeakSet()
@@ -53,7 +53,7 @@ class Process:
     def leave(self) -> None:
         """Releases what is held and ends the notification thread."""
         self.is_leaving = True
-        self.main_thread = threading.get_ident()  # the others stay where they are
+        lib.main_thread = threading.get_ident()  # the others stay where they are
         for client in list(self._clients):
             client._leave()
         notifier = sys.modules.get("libredlock._notify")
@@ -76,7 +76,7 @@ class Process:
 
     def stay_if_leaving(self) -> None:
         """At exit all threads but the one that leaves stop as daemon threads do, without a traceback of their own."""
-        while self.is_leaving and threading.get_ident() != self.main_thread:
+        while self.is_leaving and threading.get_ident() != lib.main_thread:
             time.sleep(60)
 
     def notice_fork(self) -> None:
@@ -86,7 +86,7 @@ class Process:
             return
         self.generation = generation()
         self.is_leaving = False
-        self.main_thread = threading.get_ident()
+        lib.main_thread = threading.get_ident()
         notifier = sys.modules.get("libredlock._notify")
         if notifier is not None:
             notifier.notifier.forked()
