@@ -169,7 +169,7 @@ final class Locks
         } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
-        $lock->holdsOfAll = $this->holds;
+        $lock->listHolds($this->holds);
         return $lock;
     }
 

@@ -23,8 +23,8 @@ class Hold implements HoldInterface
     /** @internal How long to wait for nodes that are asked for the holder. */
     public const HOLDER_LIMIT_MS = 250;
 
-    /** @internal How often it was taken and not released, with the option reentrant. */
-    public int $depth = 1;
+    /** How often it was taken and not released, with the option reentrant. */
+    private int $depth = 1;
 
     /** Bodies of run() that it is held around. */
     private int $bodies = 0;
@@ -40,8 +40,8 @@ class Hold implements HoldInterface
         private $native,
         /** Of several, the first. */
         public readonly string $resource,
-        /** @internal @var ?\WeakReference whose it is: a Fiber or a coroutine; null: it was acquired outside of them */
-        public $owner,
+        /** @var ?\WeakReference whose it is: a Fiber or a coroutine; null: it was acquired outside of them */
+        private $owner,
     ) {
     }
 
@@ -125,6 +125,26 @@ class Hold implements HoldInterface
     public function hasEnded(): bool
     {
         return $this->native->state() === \REDLOCK_STATE_FREE;
+    }
+
+    /** @internal As often as it was acquired. */
+    public function isReleased(): bool
+    {
+        return $this->depth === 0;
+    }
+
+    /** @internal */
+    public function isOf(?\WeakReference $owner): bool
+    {
+        return $this->owner === $owner;
+    }
+
+    /** @internal If its owner has ended, it is this one's from now on. */
+    public function passesTo(?\WeakReference $owner): bool
+    {
+        $isOver = Driver::isOver($this->owner);
+        $isOver && $this->owner = $owner;
+        return $isOver;
     }
 
     public function isRenewed(): bool

@@ -30,8 +30,8 @@ final class Lock implements LockInterface
     /** What the other holds' are made of. */
     private Native\Lock|Handle|null $model = null;
 
-    /** @internal @var ?\WeakMap<Hold, mixed> where its holds are listed, too */
-    public ?\WeakMap $holdsOfAll = null;
+    /** @var ?\WeakMap<Hold, mixed> where its holds are listed, too */
+    private ?\WeakMap $holdsOfAll = null;
 
     private bool $isStopped = false;
     private ?Hold $refused = null;
@@ -153,6 +153,12 @@ final class Lock implements LockInterface
             $isElected || $this->isElected);
         $other->holdsOfAll = $this->holdsOfAll;
         return $other;
+    }
+
+    /** @internal @param \WeakMap<Hold, mixed> $all where its holds are listed from now on */
+    public function listHolds(\WeakMap $all): void
+    {
+        $this->holdsOfAll = $all;
     }
 
     public function status(): ResourceStatus
@@ -297,7 +303,7 @@ final class Lock implements LockInterface
     private function take(?int $waitMs, bool $isBlock = false, bool $isTried = false): ?Hold
     {
         $owner = $this->driver->owner(); /* first: the last hold may have the same reference */
-        if ($this->newest?->depth === 0) {
+        if ($this->newest?->isReleased()) {
             $this->newest = null;
         }
         $hold = $this->newest === null && $this->older === [] ? null : $this->again($owner);
@@ -342,7 +348,7 @@ final class Lock implements LockInterface
             $this->newest = null;
         }
         foreach ($this->older as $id => $hold) {
-            $isGivenUp = !$this->admitsSeveral && $hold->owner === $owner && $hold->isLost();
+            $isGivenUp = !$this->admitsSeveral && $hold->isOf($owner) && $hold->isLost();
             $isGivenUp && $hold->giveUp();
             if ($isGivenUp || $hold->hasEnded() || \count($this->older) > self::LOST_KEPT && $hold->isLost()) {
                 unset($this->older[$id]);
@@ -364,17 +370,13 @@ final class Lock implements LockInterface
         $owner ??= $this->driver->owner();
         foreach (\array_reverse($this->holds()) as $hold) {
             if (!$hold->hasEnded()) {
-                if ($hold->owner === $owner) {
+                if ($hold->isOf($owner)) {
                     return $hold;
                 }
                 $live[] = $hold;
             }
         }
-        if (\count($live) !== 1 || !Driver::isOver($live[0]->owner)) {
-            return null;
-        }
-        $live[0]->owner = $owner;
-        return $live[0];
+        return \count($live) === 1 && $live[0]->passesTo($owner) ? $live[0] : null;
     }
 
     private function mine(): Hold

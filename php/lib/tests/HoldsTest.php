@@ -428,6 +428,18 @@ final class HoldsTest extends NodesTestCase
         }
     }
 
+    public function testOthersSeeAndSetNoInternals(): void
+    {
+        $lock = (new MemoryClient())->lock('orders:42');
+        foreach ([$lock, $lock->acquire()] as $object) {
+            $this->assertSame('{"resource":"orders:42"}', \json_encode($object));
+            foreach ((new \ReflectionClass($object))->getProperties() as $property) {
+                $set = static fn () => $object->{$property->getName()} = null;
+                $this->assertSame(\Error::class, self::thrown($set), "$property");
+            }
+        }
+    }
+
     public function testLostHoldsDoNotPileUp(): void
     {
         $lock = (new MemoryClient(['ttl_ms' => 1000]))->lock('piled', permits: 256);
