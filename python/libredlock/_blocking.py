@@ -66,10 +66,11 @@ def _warn_of_itself(handle: Any) -> None:
 
 
 def warn_if_a_loop_stops() -> None:
-    """Once in a process, where a thread that runs an event loop has to wait."""
+    """Once in a process, where a thread that runs an event loop has to wait. Not at a prompt, such as Jupyter's: its
+    loop stands still during each line that is not async."""
     global _has_warned
     asyncio = sys.modules.get("asyncio")
-    if _has_warned or asyncio is None or asyncio._get_running_loop() is None:
+    if _has_warned or asyncio is None or asyncio._get_running_loop() is None or hasattr(sys, "ps1"):
         return
     _has_warned = True
     import warnings
