@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from _thread import RLock, allocate_lock
 from collections import deque
 from typing import Any, Callable, Iterable, Literal, Mapping, NamedTuple, NoReturn, Optional, Sequence, TypeVar, Union
@@ -383,7 +384,7 @@ class ClientBase:
         lib.redlock_client_process(self._handle)
 
     def _tell_the_last(self) -> None:
-        if self._is_open and self._registered == this_process.generation:
+        if self._is_open and self._registered == this_process.generation and sys.meta_path:  # not without modules
             self._tell()
 
     def _take_handle(self) -> Any:

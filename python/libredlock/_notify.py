@@ -61,8 +61,12 @@ class Notifier:
                 self._thread, self._is_running = thread, True
         if runs:
             self.wake()
-        else:
+            return
+        try:
             thread.start()  # if a signal handler raises in it, and it has not begun to run, another one takes its place
+        except RuntimeError:
+            if threading.main_thread().is_alive():
+                raise  # else it is a lock of an atexit handler: Python 3.12 starts no more threads then
 
     def wake(self) -> None:
         """The thread looks at everything again."""

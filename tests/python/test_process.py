@@ -487,6 +487,24 @@ def test_a_cut_off_start_leaves_one_thread(script, has_begun):
     assert script(source.replace("HAS_BEGUN", str(has_begun))).end() == (0, "['MainThread', 'libredlock']", "")
 
 
+def test_the_first_lock_may_be_that_of_an_atexit_handler(script, nodes):
+    """Python 3.12 starts no thread there: RuntimeError, as join() gives it."""
+    source = program(
+        """
+        import atexit
+        def clean_up():
+            thread = libredlock._notify.threading.Thread
+            thread.start = thread.join
+            with client.lock("r") as hold:
+                print(hold.owned())
+        client = libredlock.Client(**GENEROUS_TIMEOUTS)
+        atexit.register(clean_up)
+        """
+    )
+    assert script(source).end() == (0, "True", "")
+    nodes.no_keys()
+
+
 def test_a_child_forked_while_threads_wait_takes_locks(script, nodes):
     source = program(
         """
