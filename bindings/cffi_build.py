@@ -12,8 +12,8 @@ from libraries import library  # noqa: E402
 # Calls that follow each other: crossing into C once costs less than twice.
 TOGETHER = """
 /* A lock by a recipe: the size of its name, the name, then settings that were checked before: name, NUL, value, NUL,
- * ..., NUL. NULL if any step fails, or if the process is another one than that of the generation: the caller repeats
- * them one by one and learns why. */
+ * ..., NUL. NULL if the process is another one than that of the generation, if the client is closed, or else if memory
+ * is out: the caller asks for them in this order. */
 static redlock_lock *make_lock(redlock_client *client, int64_t generation, const char *recipe, int renews)
 {
   const char *at = recipe + sizeof(uint64_t);
