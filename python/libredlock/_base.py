@@ -406,7 +406,7 @@ class ClientBase:
         lib.redlock_client_drain(handle, -1)
 
     def _forked(self) -> None:
-        self._mutex = RLock()
+        self._mutex, self._bootstrapping = RLock(), allocate_lock()
         self._watched = {}
 
     def __del__(self) -> None:

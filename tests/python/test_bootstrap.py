@@ -54,6 +54,28 @@ def test_the_client_of_asyncio_bootstraps_too(new, run):
     run(main())
 
 
+def test_a_child_forked_during_a_bootstrap_bootstraps_too(script, nodes):
+    source = """
+import os, signal, threading
+import libredlock
+client = libredlock.Client(connect_timeout=1)
+dry = {"new": True, "dry": True}
+threading.Thread(target=client.bootstrap, kwargs=dry).start()
+while not client._bootstrapping.locked():
+    pass
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    os._exit(len(client.bootstrap(**dry)))
+print(os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+"""
+    nodes[0].stop()  # it takes a while
+    try:
+        assert script(source).end() == (0, "5", "")
+    finally:
+        nodes[0].cont()
+
+
 def test_bootstrap_names_the_nodes_that_failed(new):
     with libredlock.Client(new.urls, **GUARDED) as client:
         client.bootstrap(new=True)
