@@ -239,18 +239,24 @@ class Hold implements HoldInterface
      */
     public function around(callable $body): mixed
     {
-        $depth = $this->depth;
+        $depth = $before = $this->depth;
         $result = null;
         $hasFailed = true;
+        $isReleased = false;
         $this->bodies++;
         try {
-            $result = $this->driver->body($this, $this->native, $body);
-            $hasFailed = false;
-        } finally {
-            $isReleased = $this->depth < \min($depth, $this->bodies--) || $this->hasEnded() && $this->loss === null;
-            $hasFailed && !$isReleased && $this->releaseAfterFailure();
+            try {
+                $result = $this->driver->body($this, $this->native, $body);
+                $hasFailed = false;
+            } finally {
+                $before = $this->depth;
+                $isReleased = $before < \min($depth, $this->bodies--) || $this->hasEnded() && $this->loss === null;
+                $hasFailed && !$isReleased && $this->releaseAfterFailure();
+            }
+            $isReleased || $this->releaseAfterSuccess($result);
+        } finally { /* of a signal handler that has thrown before the release has begun */
+            $isReleased || $this->depth !== $before || $this->isHeld() && $this->releaseAfterFailure();
         }
-        $isReleased || $this->releaseAfterSuccess($result);
         $isReleased && $this->bodies > 0 && throw self::carrying($result, self::notHeld($this->resource,
             $this->hasEnded() ? 'this hold of it has ended'
                 : 'the body has released it already, and the outer one still holds it'));

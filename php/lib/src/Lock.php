@@ -322,6 +322,7 @@ final class Lock implements LockInterface
                 $this->newest === null || $this->older[] = $this->newest;
                 $this->newest = $hold;
                 $this->holdsOfAll === null || $this->holdsOfAll[$hold] = null;
+                return $hold;
             }
         } else {
             $status = $hold->retake($waitMs ?? -2);

@@ -5,6 +5,10 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Client;
+use Redlock\Driver\AroundDriver;
+use Redlock\Driver\Driver;
+use Redlock\Native;
+use Redlock\Testing\Handle;
 
 /** Signals, fork and exit. */
 final class ProcessTest extends NodesTestCase
@@ -113,6 +117,30 @@ final class ProcessTest extends NodesTestCase
             $this->assertTrue($holder->isHeld());
         }
         $holder->release();
+        $this->assertNothingIsLeft();
+    }
+
+    public function testAHandlerThatThrowsJustBeforeTheReleaseLeavesNoKey(): void
+    {
+        $drive = static fn (Driver $driver): Driver => new class ($driver) extends AroundDriver {
+            private bool $throws = true;
+
+            public function run(Native\Lock|Handle $lock, int $operation, int $arg): int
+            {
+                if ($operation === \REDLOCK_RELEASE && $this->throws) {
+                    $this->throws = false;
+                    throw new \DomainException('interrupted');
+                }
+                return $this->driver->run($lock, $operation, $arg);
+            }
+        };
+        $lock = $this->client()->lock('handler')->remade([], $drive);
+        try {
+            $lock->run(static fn (): string => 'done');
+            $this->fail('nothing interrupted');
+        } catch (\DomainException) {
+            $this->assertFalse($lock->isHeld());
+        }
         $this->assertNothingIsLeft();
     }
 
