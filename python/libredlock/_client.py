@@ -172,9 +172,9 @@ class Client(ClientBase):
         return run() if self._greenlets is None else self._greenlets.in_thread(run)
 
     def close(self) -> None:
-        held, greenlets = self._watched_holds(), self._greenlets
+        greenlets = self._greenlets
         self._leave(None if greenlets is None else lambda handle: greenlets.close(self, handle))
-        for hold in held:
+        for hold in self._watched_holds():
             hold._tell_if_lost()
         notifier.join()
 

@@ -415,6 +415,8 @@ class HoldBase(Facts):
             self._context = copy_context()
         self._client._watched[id(self)] = ref(self)
         self._foresee_end()
+        if not self._client._is_open:  # another thread closes it, and may have told the others before
+            self._tell_if_lost()
 
     def _foresee_end(self) -> None:
         """It is watched, and the end of its lease may have moved."""

@@ -189,11 +189,10 @@ class Client(ClientBase):
         try:
             self._tell_the_last()
         finally:
-            held = self._watched_holds()
             self._is_open = False
             self._cancel(None)
             handle = self._take_handle()
-            for hold in held:
+            for hold in self._watched_holds():
                 hold._tell_if_lost()
         if handle and running_loop() is not None:
             await in_thread(lambda: self._drain(handle))

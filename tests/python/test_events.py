@@ -1,9 +1,12 @@
 """Unrequested reports: records of the logger "libredlock", and on_lost."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
 
@@ -163,6 +166,38 @@ def test_on_lost_in_asyncio_is_called_by_the_loop(nodes, run):
 
 
 @pytest.mark.parametrize("module", [libredlock, aio])
+def hold_until_it_is_closed(client, holds, told):
+    with contextlib.suppress(libredlock.RedlockError):
+        while True:
+            holds.append(client.lock(str(uuid4()), on_lost=told.append).acquire())
+
+
+def hold_in_a_loop_until_it_is_closed(client, holds, told):
+    async def main():
+        with contextlib.suppress(libredlock.RedlockError):
+            while True:
+                holds.append(await client.lock(str(uuid4()), on_lost=told.append).acquire())
+        await until(lambda: set(holds) <= set(told))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("surface, work", [(libredlock, hold_until_it_is_closed),
+                                           (aio, hold_in_a_loop_until_it_is_closed)])
+def test_on_lost_hears_of_a_close_just_after_the_grant(nodes, surface, work):
+    for _ in range(20):
+        client, holds, told = surface.Client(nodes.urls, **GENEROUS_TIMEOUTS), [], []
+        with ThreadPoolExecutor() as pool:
+            working = [pool.submit(work, client, holds, told) for _ in range(4)]
+            eventually(lambda: len(holds) > 20)
+            closing = client.close()
+            if surface is aio:
+                asyncio.run(closing)
+        assert [job.result() for job in working] == [None] * 4
+        eventually(lambda: set(holds) == set(told))
+        assert len(holds) == len(told)
+
+
 def test_on_lost_must_be_a_function(module):
     client = module.Client("redis://127.0.0.1:1")
     with pytest.raises(TypeError, match="on_lost=5"):
