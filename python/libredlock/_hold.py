@@ -429,9 +429,9 @@ class HoldBase(Facts):
         """Calls on_lost: whoever takes it off the watch does."""
         if not self._is_lost() or self._state() == FORKED:
             return
-        on_lost = self._on_lost
-        if self._client._watched.pop(id(self), None) is None or on_lost is None:
+        if self._client._watched.pop(id(self), None) is None or self._on_lost is None:
             return
+        on_lost, self._on_lost = self._on_lost, None  # a block may put it on the watch again
         try:
             self._context.run(self._call_on_lost, on_lost)
         except Exception:

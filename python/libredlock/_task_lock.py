@@ -139,6 +139,9 @@ class Hold(HoldBase):
         try:
             if self._count == count == 1 or self._is_left_to_release(count):
                 await self.release()
+            if is_its_end:  # a release that another thread's close() cuts short finds nothing wrong
+                self._lose()
+                raise self._lost()
         except RedlockError as loss:
             if self._leaves(loss, failure, is_its_end):
                 raise loss from None

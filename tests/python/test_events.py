@@ -198,6 +198,24 @@ def test_on_lost_hears_of_a_close_just_after_the_grant(nodes, surface, work):
         assert len(holds) == len(told)
 
 
+def test_a_block_entered_while_another_thread_closes_is_lost(on_client, monkeypatch):
+    async def body(client):
+        told, belong = [], aio.Hold._belong
+
+        def close(hold, binding):  # as far as close() has come there when the lock is granted here
+            client._is_open = False
+            belong(hold, binding)
+
+        monkeypatch.setattr(aio.Hold, "_belong", close)
+        with pytest.raises(libredlock.Lost):
+            async with client.lock("r", on_lost=told.append, cancel_on_lost=True) as hold:
+                await asyncio.sleep(60)
+        assert told == [hold] and hold.lost
+        client._is_open = True
+
+    on_client(body)
+
+
 def test_on_lost_must_be_a_function(module):
     client = module.Client("redis://127.0.0.1:1")
     with pytest.raises(TypeError, match="on_lost=5"):
