@@ -165,7 +165,6 @@ def test_on_lost_in_asyncio_is_called_by_the_loop(nodes, run):
     run(main())
 
 
-@pytest.mark.parametrize("module", [libredlock, aio])
 def hold_until_it_is_closed(client, holds, told):
     with contextlib.suppress(libredlock.RedlockError):
         while True:
@@ -216,6 +215,7 @@ def test_a_block_entered_while_another_thread_closes_is_lost(on_client, monkeypa
     on_client(body)
 
 
+@pytest.mark.parametrize("module", [libredlock, aio])
 def test_on_lost_must_be_a_function(module):
     client = module.Client("redis://127.0.0.1:1")
     with pytest.raises(TypeError, match="on_lost=5"):

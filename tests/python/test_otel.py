@@ -147,6 +147,7 @@ def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
 def test_busy_is_no_error_and_no_quorum_is_one(client, nodes, backend):
     lock = client.lock("r")
     with libredlock.Client(nodes.urls, **GENEROUS_TIMEOUTS) as other, other.lock("r"):
+        eventually(lambda: all(node.get("r") for node in nodes))
         assert not lock.acquire(blocking=False)
     busy = backend.one("acquire")
     assert (busy.attributes["redlock.status"], busy.status.status_code) == ("BUSY", StatusCode.UNSET)
