@@ -26,10 +26,7 @@ static int extended(redlock_lock *lock, int64_t now)
   if (lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_hold(lock, rlk_lock_counts_until(lock), now);
   lock->hold.is_limited = 0;
-  if (lock->op.kind == REDLOCK_EXPIRE)
-    lock->hold.terms = lock->op.asked;
-  else
-    lock->hold.extensions++;
+  lock->hold.extensions += lock->op.kind == REDLOCK_EXTEND;
   renew_as_asked(lock);
   return lock->state == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST;
 }
@@ -175,7 +172,8 @@ static int64_t deadline_ns(const redlock_lock *lock, int64_t now)
   return lease_end < deadline ? lease_end : deadline;
 }
 
-/* A shorter lease counts from the call, also where it cannot be asked for yet. */
+/* A shorter lease counts from the call, also where it cannot be asked for yet, and is what renewals go on with: one
+ * that is due before the answer must not lengthen it again. */
 static void shorten(redlock_lock *lock, int64_t now)
 {
   int64_t end_ns = now + lock->op.asked.lease_ns;
@@ -183,7 +181,9 @@ static void shorten(redlock_lock *lock, int64_t now)
     int64_t *counts_until_ns = &lock->claim->node[i].counts_until_ns;
     *counts_until_ns = *counts_until_ns > end_ns ? end_ns : *counts_until_ns;
   }
+  lock->hold.terms = lock->op.asked;
   rlk_lock_recount(lock, now);
+  renew_as_asked(lock);
 }
 
 static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)

@@ -116,6 +116,7 @@ struct rlk_batch *rlk_batch_again(struct rlk_engine *e, struct rlk_batch *batch,
     struct rlk_claim *claim = batch->claim[i];
     int is_apart = batch->count > 1 && claim->kind->renew; /* it shares since: its extension is on the way */
     if (!claim->lock || claim->lock->claim != claim || claim->given_up || is_apart ||
+        batch->terms.ttl_ms > claim->lock->hold.terms.ttl_ms || /* it was shortened since */
         !rlk_lock_is_held(claim->lock, now))
       continue;
     claim->in_flight++;

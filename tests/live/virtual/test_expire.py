@@ -95,6 +95,37 @@ def test_a_lost_shortening_limits_every_later_extension(nodes, shortening):
     assert lock.release() == OK
 
 
+def test_a_renewal_due_meanwhile_does_not_lengthen_it(nodes, proxy, hold):
+    proxies = [proxy(node) for node in nodes.nodes[:3]]
+    lock = hold(proxies, ttl_ms=12000, renew=True)
+    spin(lock.client, lambda: lock.validity_ms < 6200, what="half of the TTL has nearly passed")
+    for p in proxies:
+        p.hold()
+    assert lock.start(rl.EXPIRE, 8000) == OK
+    spin(lock.client, lambda: all(b"EVALSHA" in p.held_bytes() for p in proxies), what="a renewal is behind it")
+    for p in proxies:
+        p.go()
+    assert finish(lock) == OK and lock.settle() == OK
+    assert lock.validity_ms <= 8000 and max(node.pttl("r") for node in nodes.nodes[:3]) <= 8000
+    assert lock.release() == OK
+
+
+def test_a_renewal_sent_again_does_not_lengthen_it(nodes, proxy, hold):
+    """The servers have lost their scripts: the one that was sent before it comes to nothing."""
+    proxies = [proxy(node) for node in nodes.nodes[:3]]
+    lock = hold(proxies, ttl_ms=12000, renew=True)
+    for node, p in zip(nodes, proxies):
+        node.command("SCRIPT", "FLUSH")
+        p.hold()
+    spin(lock.client, lambda: all(b"EVALSHA" in p.held_bytes() for p in proxies), what="a renewal is held")
+    assert lock.start(rl.EXPIRE, 8000) == OK
+    for p in proxies:
+        p.go()
+    assert finish(lock) == OK and lock.settle() == OK
+    assert lock.validity_ms <= 8000 and max(node.pttl("r") for node in nodes.nodes[:3]) <= 8000
+    assert lock.release() == OK
+
+
 def test_remove_deletes_whatever_is_there(nodes, client):
     occupy(nodes.nodes[:2])
     nodes[2].command("HSET", "r", "owner", "1")
