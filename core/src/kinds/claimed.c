@@ -184,12 +184,6 @@ static uint8_t read_drop(const struct rlk_request *r, const struct rlk_reply *re
   return reply->integer >= (adopted ? 1 : r->claim->key->count) ? RLK_GRANTED : RLK_GONE;
 }
 
-static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = rlk_vote_wanted(r);
-  return lock && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
-}
-
 static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
@@ -206,7 +200,7 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 /* clang-format off */
 const struct rlk_ask
   rlk_row_claim = {"the claim script", .role = RLK_ASK_TAKE, .is_vote = 1, .one = RLK_GRANTED, .read = read_take,
-                   .again = take_again, .arrived = take_arrived},
+                   .again = rlk_take_again, .arrived = take_arrived},
   rlk_row_claim_on = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
                       .again = rlk_extend_again, .arrived = rlk_extend_arrived},
   rlk_row_claim_cut = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,

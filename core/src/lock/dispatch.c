@@ -5,6 +5,7 @@
 #include "asking.h"
 #include "holder.h"
 #include "kind.h"
+#include "lease.h"
 #include "news.h"
 #include "operation.h"
 #include "vote.h"
@@ -99,7 +100,8 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
 int rlk_take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_wanted(r);
-  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
+  int is_wanted = lock && (rlk_in_flight(lock) || rlk_lock_is_held(lock, now));
+  return is_wanted && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
 }
 
 void rlk_take_arrived(struct rlk_node *n, struct rlk_outcome *out)

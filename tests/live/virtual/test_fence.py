@@ -5,7 +5,7 @@ import pytest
 
 import rl
 from helpers import spin
-from rl import BUSY, HELD, NO_QUORUM, OK
+from rl import BUSY, HELD, NO_QUORUM, OK, PENDING
 from testing import eventually
 from testing.wait import in_time
 
@@ -177,6 +177,20 @@ def test_scripts_that_were_flushed_are_sent_again(nodes, fenced):
     for node in nodes:
         node.command("SCRIPT", "FLUSH")
     assert lock.acquire(0) == OK, lock.message
+
+
+def test_scripts_are_sent_again_after_the_win_too(nodes, fenced, proxies):
+    lock = fenced(proxies)
+    held_once(lock)
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    proxies[4].hold()
+    assert lock.acquire(5000) == OK and lock.settle(0) == PENDING
+    proxies[4].go()
+    assert lock.settle() == OK and lock.votes == [OK] * 5
+    assert [node.get("r") for node in nodes] == [lock.token.encode()] * 5
+    assert min(numbers(nodes)) >= lock.fence
+    assert lock.release() == OK
 
 
 @pytest.mark.parametrize("value", ["mine", "1.5", "-1", "1e300", "nan"])
