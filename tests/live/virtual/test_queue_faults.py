@@ -178,6 +178,16 @@ def test_home_comes_back_while_others_wait(nodes, held, queued):
     assert sorted(turns.end(60)) == [0, 1, 2, 3]
 
 
+def test_a_failover_of_home_costs_nobody_its_turn(nodes, held, queued):
+    """It answers READONLY, and another node is home: no reason to do without the queue."""
+    turns, clients = queued(4)
+    old, new = in_order(nodes)[:2]
+    old.replica_of(new)
+    eventually(lambda: len(members(new)) == 4, 5, "all stand on the next node")
+    turns.serve(held)
+    assert not any(map(warnings, clients))
+
+
 @pytest.mark.parametrize("key", [QUEUE, PROMISES])
 def test_key_of_another_type_is_reported_once(nodes, held, make_client, key):
     occupy(nodes, key, ttl_ms=600000, token="somebody's")
