@@ -67,9 +67,22 @@ static int64_t may_vote_ns(const redlock_lock *lock, int64_t now)
   return rlk_valid_until(until_ns, net->node_count, net->node_count - lock->engine->quorum + 1);
 }
 
+/* Whether a node is quarantined for its clock, which no operator ends. */
+static int is_clock_at_fault(const redlock_lock *lock, int64_t now)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    enum rlk_why why = rlk_guard_why(&lock->engine->net.nodes[i], now);
+    if (lock->votes[i] == RLK_QUARANTINED && (why == RLK_WHY_CLOCK_STEPPED || why == RLK_WHY_CLOCK_AHEAD))
+      return 1;
+  }
+  return 0;
+}
+
 /* A wait that meets a quarantine says so at once, and when that ends. */
 static void tell_quarantine(redlock_lock *lock, int64_t now)
 {
+  int is_clock = is_clock_at_fault(lock, now);
+  const char *what = is_clock ? "quarantined because of clocks" : "new or may have lost keys";
   char words[RLK_EVENT_DETAIL_SIZE];
   struct rlk_text text = rlk_text_in(words, sizeof words);
   int64_t until_ns = may_vote_ns(lock, now), tenths = (until_ns - now + 99 * MS) / (100 * MS);
@@ -78,12 +91,11 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
     return;
   lock->attempt.quarantine_is_told = 1;
   if (tally.nodes == 1)
-    rlk_text_format(&text, "waits: the node is new or may have lost keys, and does not vote");
+    rlk_text_format(&text, "waits: the node is %s, and does not vote", what);
   else
-    rlk_text_format(&text, "waits: %d of %d nodes are new or may have lost keys, and do not vote", tally.quarantined,
-                    tally.nodes);
-  rlk_text_format(&text, " for another %lld.%lld s; redlock bootstrap ends that if no lock is live",
-                  (long long)(tenths / 10), (long long)(tenths % 10));
+    rlk_text_format(&text, "waits: %d of %d nodes are %s, and do not vote", tally.quarantined, tally.nodes, what);
+  rlk_text_format(&text, " for another %lld.%lld s%s", (long long)(tenths / 10), (long long)(tenths % 10),
+                  is_clock ? "" : "; redlock bootstrap ends that if no lock is live");
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 

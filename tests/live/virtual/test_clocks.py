@@ -49,6 +49,19 @@ def test_the_words_name_the_step(server, guarded):
     assert any("stepped forward" in event["detail"] for event in client.events() if event["event"] == "warning")
 
 
+def test_a_wait_for_clocks_advises_no_bootstrap(make_clocked, guarded):
+    """It would end nothing: no marker says that a clock was stepped."""
+    servers = make_clocked(3)
+    client = taken_once(guarded(servers))
+    for server in servers[:2]:
+        server.step(5)
+    lock = client.lock()
+    assert lock.acquire(15000) == OK, lock.message
+    (told,) = [event["detail"] for event in client.events() if event["event"] == "warning" and "resource" in event]
+    assert re.fullmatch(r"waits: 2 of 3 nodes are quarantined because of clocks, and do not vote for another "
+                        r"\d\.\d s", told), told
+
+
 @pytest.mark.parametrize("seconds", [-60, 0.02])
 def test_a_step_that_ends_no_lease_changes_nothing(server, guarded, seconds):
     client = taken_once(guarded([server]))
