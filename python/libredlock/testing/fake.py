@@ -205,7 +205,7 @@ def _script_reply(args: List[bytes]) -> bytes:
     """1 for a release (keys, token); as many 1 as keys for an extension (keys, ttl, tokens); an empty queue."""
     keys = int(args[2])
     if any(b"libredlock:q:" in key for key in args[3:3 + keys]):
-        return b"*2\r\n:0\r\n:-2\r\n" if len(args) - 3 - keys == 9 else b":1\r\n"
+        return b"*2\r\n:0\r\n:-2\r\n" if len(args) - 3 - keys == 10 else b":1\r\n"
     return b":1\r\n" if len(args) - 3 == 2 * keys else _array(*[1] * keys)
 
 
