@@ -108,13 +108,15 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_timer_set(&n->net->timers, &n->listener_timer, now + IDLE_NS);
 }
 
-/* Logging in once more, or pub/sub, is forbidden. */
-static void refused(struct rlk_node *n, int64_t now)
+/* Logging in once more, or pub/sub, is forbidden; or the server runs a script that does not end. */
+static void refused(struct rlk_line *l, int64_t now)
 {
-  if (!n->listener_refused)
+  struct rlk_node *n = l->node;
+  int passes = rlk_fault_of(l->reply.text.data) == RLK_FAULT_PAUSE;
+  if (!n->listener_refused && !passes)
     rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
                   "no wake-ups from this node (pub/sub is denied); waiters poll instead");
-  n->listener_refused = 1;
+  n->listener_refused |= !passes;
   rlk_listener_failed(n, now);
 }
 
@@ -124,7 +126,7 @@ int rlk_listener_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   if (l->requests.count > 0) {
     rlk_requests_take(&l->requests, &r);
     if (l->requests.count == 0 && l->reply.type == RLK_REPLY_ERROR)
-      refused(l->node, now);
+      refused(l, now);
     else if (l->requests.count == 0)
       ready(l, now);
     return 0;

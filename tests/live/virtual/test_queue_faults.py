@@ -6,7 +6,7 @@ import pytest
 
 import rl
 from common import now_ms, occupy
-from helpers import Call, Pulse, spin
+from helpers import Call, Pulse, only_node, spin
 from queueing import BEFORE_LAPSE_S, GENEROUS_WAIT_MS, LONG, Turns, home, places, places_be, stand_before, warnings
 from rl import BUSY, LOST, OK, lapsing
 from testing import eventually
@@ -186,6 +186,18 @@ def test_a_failover_of_home_costs_nobody_its_turn(nodes, held, queued):
     eventually(lambda: len(members(new)) == 4, 5, "all stand on the next node")
     turns.serve(held)
     assert not any(map(warnings, clients))
+
+
+def test_a_script_that_ends_at_last_is_no_reason_to_warn(make_client, fake_server):
+    """Until then the server refuses a place, and SUBSCRIBE."""
+    busy = b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
+    fake = fake_server({"SET": b"$-1\r\n", "EVALSHA": [busy, None], "SUBSCRIBE": [busy, None]})
+    client = make_client([fake.url], **LONG)
+    assert client.lock().start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: fake.count("SUBSCRIBE") == 2, 20, "it asks for wake-ups again")
+    assert not warnings(client)
+    assert fake.count("EVALSHA") > 1, "it waits in the queue"
+    assert only_node(client)["connects"] == 1
 
 
 @pytest.mark.parametrize("key", [QUEUE, PROMISES])
