@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "connect.h"
+#include "listener.h"
 #include "out.h"
 #include "state.h"
 
@@ -134,6 +135,7 @@ void rlk_silence_replace(struct rlk_line *l)
   rlk_silence_forget(n);
   if (old->client_id && strcmp(n->run_id, l->facts.run_id) == 0)
     kill_old(l, old->client_id);
+  rlk_listener_close(n); /* it may be as dead, and has nothing in flight by which that would show */
   rlk_line_close(old);
   rlk_node_be(old, RLK_NODE_OFF);
   old->lost_again = 1;

@@ -200,6 +200,22 @@ def test_a_script_that_ends_at_last_is_no_reason_to_warn(make_client, fake_serve
     assert only_node(client)["connects"] == 1
 
 
+def listeners(node):
+    return {row["id"] for row in subscribers([node])}
+
+
+def test_who_replaces_a_silent_connection_listens_anew(home_of_r, nodes, held, proxies, make_client):
+    """A path that lost its connections lost the listener's, too, on which nothing is in flight by which that shows."""
+    client = make_client([proxy.url for proxy in proxies], **LONG)
+    lock, others = client.lock(), listeners(home_of_r)
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    first = spin(client, lambda: listeners(home_of_r) - others, 20, "it listens at home")
+    proxies[nodes.nodes.index(home_of_r)].silence()
+    spin(client, lambda: listeners(home_of_r) - others - first, 10, "it listens there on another connection")
+    assert held.release() == OK
+    spin(client, lambda: lock.status == OK, BEFORE_LAPSE_S)
+
+
 @pytest.mark.parametrize("key", [QUEUE, PROMISES])
 def test_key_of_another_type_is_reported_once(nodes, held, make_client, key):
     occupy(nodes, key, ttl_ms=600000, token="somebody's")
