@@ -93,7 +93,7 @@ static void place_arrived(struct rlk_node *n, struct rlk_outcome *out)
   int64_t now = out->now_ns;
   if (out->fault == RLK_FAULT_MISFIT)
     rlk_vote_note_error(n, out);
-  if (out->fault == RLK_FAULT_LOST || out->fault == RLK_FAULT_MISFIT || !lock || !rlk_in_flight(lock))
+  if (out->fault == RLK_FAULT_MISFIT || !lock || !rlk_in_flight(lock))
     return;
   if (out->fault != RLK_FAULT_NONE)
     take_turn(lock, rlk_queue_refused(lock, n->index, out->fault, now), now);

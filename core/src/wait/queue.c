@@ -258,8 +258,11 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
 
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
+  int is_awaited = lock->op.phase == RLK_ASKING_QUEUE && node == lock->wait->home;
+  if (fault == RLK_FAULT_LOST) /* it asks again, there if the connection is made again at once */
+    return is_awaited ? rlk_sleep_until(lock, now + RLK_ASK_MIN_NS) : RLK_TURN_NONE;
   rlk_room_refused(lock, &lock->engine->net.nodes[node], fault, now);
-  return lock->op.phase == RLK_ASKING_QUEUE && node == lock->wait->home ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
+  return is_awaited ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
 /* ---- waiting ---- */

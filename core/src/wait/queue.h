@@ -19,7 +19,7 @@ enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 void rlk_queue_leave(redlock_lock *lock);
 /* The token is handed to another process, which does not know its place. */
 void rlk_queue_forget(redlock_lock *lock);
-/* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
+/* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error, or none. */
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now_ns);
 /* A push: the turn of that place has come. The lock that is to make an attempt now, or NULL. */

@@ -216,6 +216,18 @@ def test_who_replaces_a_silent_connection_listens_anew(home_of_r, nodes, held, p
     spin(client, lambda: lock.status == OK, BEFORE_LAPSE_S)
 
 
+def test_a_question_that_is_lost_is_asked_again_at_once(home_of_r, nodes, held, proxies, make_client):
+    """Not only when its answer is late."""
+    client = make_client([proxy.url for proxy in proxies], node_timeout_ms=7500, **LONG)
+    lock, proxy = client.lock(), proxies[nodes.nodes.index(home_of_r)]
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: len(subscribers(nodes)) == 2, 20, "it waits, and listens")
+    proxy.silence()
+    spin(client, lambda: client.describe()["nodes"][nodes.nodes.index(home_of_r)]["why"], 20, "it has asked in vain")
+    assert held.release() == OK
+    spin(client, lambda: lock.status == OK, 5, "it has asked again")
+
+
 @pytest.mark.parametrize("key", [QUEUE, PROMISES])
 def test_key_of_another_type_is_reported_once(nodes, held, make_client, key):
     occupy(nodes, key, ttl_ms=600000, token="somebody's")
