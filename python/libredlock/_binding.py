@@ -172,7 +172,8 @@ def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_
         if operation is not None:
             ended, hold = operation
             status = _status(hold._handle)
-            if status != PENDING and pending.pop(tag, None) is not None:
+            if status != PENDING and pending.get(tag) is operation:
+                pending.pop(tag, None)
                 if ended.get_loop() is not loop:
                     settle(ended, status)
                 elif not ended.done():

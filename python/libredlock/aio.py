@@ -291,8 +291,10 @@ class Client(ClientBase):
 
     def _cancel(self, loop: Optional[asyncio.AbstractEventLoop]) -> None:
         """What is pending, in one event loop or in all."""
-        for tag, (ended, hold) in list(self._pending.items()):
-            if loop in (None, ended.get_loop()) and self._pending.pop(tag, None) is not None:
+        for tag, (ended, _) in list(self._pending.items()):
+            pending = self._pending.pop(tag, None) if loop in (None, ended.get_loop()) else None
+            if pending is not None:  # it may be another one of that hold, which a task of another loop has begun since
+                ended, hold = pending
                 hold._cancel_of(hold._handle)
                 settle(ended, lib.REDLOCK_CANCELLED)
 

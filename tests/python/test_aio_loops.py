@@ -11,6 +11,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
+from libredlock._core import lib
 from libredlock.testing import eventually
 from patience import GENEROUS_TIMEOUTS, lapsing, until
 from steps import at_each_step
@@ -452,6 +453,29 @@ atexit.register(lambda: asyncio.run(client.close()))
 """
     assert script(source).end() == (0, "", "")
     nodes.no_keys()
+
+
+def test_what_is_begun_while_a_client_is_cancelled_ends(nodes, run, monkeypatch):
+    async def main():
+        async with aio.Client(nodes.urls, **GENEROUS_TIMEOUTS) as client:
+            hold, begun = await client.lock("r").acquire(), []
+            loop, cancel = asyncio.get_running_loop(), lib.redlock_lock_cancel
+            first = client._begin(await client.lock("a").acquire(), loop, lib.REDLOCK_EXTEND, 8000)
+            client._begin(hold, loop, lib.REDLOCK_EXTEND, 8000)
+
+            def cancel_of(handle):  # and meanwhile, in another loop, the second one ends, and its task releases
+                if not begun:
+                    client._pending.pop(id(hold))
+                    cancel(hold._handle)
+                    client._process()
+                    begun.append(client._begin(hold, loop, lib.REDLOCK_RELEASE, 0))
+                return cancel(handle)
+
+            monkeypatch.setattr(aio.Hold, "_cancel_of", staticmethod(cancel_of))
+            client._cancel(None)
+            assert (await asyncio.wait_for(begun[0], 30), await first) == (lib.REDLOCK_CANCELLED, lib.REDLOCK_CANCELLED)
+
+    run(main())
 
 
 def test_dropped_client_warns_and_does_not_stop_the_loop(nodes, run, monkeypatch):
