@@ -55,10 +55,9 @@ static int is_slow(const struct rlk_engine *e, const struct rlk_node *n)
   return rtt_ns && n->quick_rtt_ns > SLOW_FACTOR * rtt_ns + SLOW_MIN_NS;
 }
 
-/* One that stores no key takes no place either. */
 static int may_be_home(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
 {
-  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n) && !n->refused_set_ns;
+  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n);
 }
 
 int rlk_home_has_majority(const redlock_lock *lock, int64_t now)

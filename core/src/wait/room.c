@@ -68,17 +68,11 @@ void rlk_room_denied(struct rlk_node *n, int64_t now)
   rlk_peer_of(n)->queue_again_ns = now + REFUSED_NS;
 }
 
-/* Of a node that is loading, busy, full or no master any more: another one is home until that is over. */
-static int passes_by_itself(enum rlk_fault fault)
-{
-  return fault == RLK_FAULT_ROLE || fault == RLK_FAULT_LOADING || fault == RLK_FAULT_PAUSE || fault == RLK_FAULT_FULL ||
-         fault == RLK_FAULT_UNWRITABLE;
-}
-
-/* A denied command concerns all resources; any other error may come from the keys of this one. */
+/* A denied command concerns all resources; any other error may come from the keys of this one. A node that is loading,
+ * busy or no master any more is not asked anyway until that is over, and another one is home. */
 void rlk_room_refused(const redlock_lock *lock, struct rlk_node *n, enum rlk_fault fault, int64_t now)
 {
-  if (passes_by_itself(fault))
+  if (fault == RLK_FAULT_ROLE || fault == RLK_FAULT_LOADING || fault == RLK_FAULT_PAUSE)
     return;
   if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait->room) {
     rlk_room_denied(n, now);

@@ -188,20 +188,6 @@ def test_a_failover_of_home_costs_nobody_its_turn(nodes, held, queued):
     assert not any(map(warnings, clients))
 
 
-def test_a_full_home_costs_nobody_its_turn(nodes, held, queued):
-    """It stores no place, and another node is home as long as it stores no key."""
-    full, other = in_order(nodes)[:2]
-    full.config_set("maxmemory", 1)
-    turns, clients = queued(4)
-    eventually(lambda: len(members(other)) == 4, 20, "all stand on the next node")
-    both = members(other)[:2]
-    for _ in range(2):
-        promised = promised_by(other, both)
-        eventually(lambda: all(map(operator.gt, promised_by(other, both), promised)), 20, "both ask again")
-    turns.serve(held)
-    assert not any(map(warnings, clients))
-
-
 def test_a_script_that_ends_at_last_is_no_reason_to_warn(make_client, fake_server):
     """Until then the server refuses a place, and SUBSCRIBE."""
     busy = b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
