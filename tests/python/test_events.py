@@ -208,7 +208,7 @@ def test_a_block_entered_while_another_thread_closes_is_lost(on_client, monkeypa
         monkeypatch.setattr(aio.Hold, "_belong", close)
         with pytest.raises(libredlock.Lost):
             async with client.lock("r", on_lost=told.append, cancel_on_lost=True) as hold:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
         assert told == [hold] and hold.lost
         client._is_open = True
 
