@@ -114,7 +114,8 @@
  * is 1 if no other such lock is before it. The second is -2 if what it wants can be had here; who finds that and is not
  * the first wakes the first. A slow request makes its sender seem to have arrived later, so the earliest time counts;
  * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. ARGV[10] waiters stand behind it. Who could
- * not take the place back (ZREM is denied) gets none. */
+ * not take the place back (ZREM is denied) gets none. The first write takes no memory: a server whose memory is full
+ * allows all writes after it. */
 #define ASK_TEXT \
   QUEUE("ARGV[7]", "ARGV[6]") \
   "for i=1,1000 do\n" \
@@ -125,6 +126,7 @@
   "end\n" \
   "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
   "local since,at=redis.call('ZSCORE',Q,me),tonumber(ARGV[8]) or now-ARGV[2]\n" \
+  "local ends=redis.pcall('PEXPIRE',Q,60000)\n" \
   "if not since then\n" \
   "  local digit=tonumber(me:sub(-1))\n" \
   "  local other=me:sub(1,-2)..(digit%2==0 and digit+1 or digit-1)\n" \
@@ -138,7 +140,8 @@
   "end\n" \
   "local n,shares,rank=redis.call('ZRANK',Q,me),me:byte(17)==47,0\n" \
   "redis.call('ZADD',P,by(now+ARGV[3]+math.min(n*ARGV[4],ARGV[5]),ARGV[10]),me)\n" \
-  "if redis.pcall('PEXPIRE',Q,60000)~=1 then gone(me) gone('o'..me) end\n" \
+  "if not since then ends=redis.pcall('PEXPIRE',Q,60000) end\n" \
+  "if ends~=1 then gone(me) gone('o'..me) end\n" \
   "redis.call('PEXPIRE',P,60000)\n" \
   "if n>200 then rank=n end\n" \
   "local some=redis.call('ZRANGE',Q,0,7)\n" \
@@ -197,7 +200,7 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "b60f8aba457cf2edbbed6694a3270a8a85df2a33", .bit = RLK_SCRIPT_ASK},
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "c4d2683946e4bace61d248aad053089c888274a0", .bit = RLK_SCRIPT_ASK},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "45881ffd3aba2c90aaaa08d18d7beea1ab7a41a4",
                           .bit = RLK_SCRIPT_HAND_OVER},
   rlk_script_leave = {.text = LEAVE_TEXT, .hash = "1c930286518053a23165ca370929d83f0e4c6c16", .bit = RLK_SCRIPT_LEAVE},

@@ -188,6 +188,18 @@ def test_a_failover_of_home_costs_nobody_its_turn(nodes, held, queued):
     assert not any(map(warnings, clients))
 
 
+def test_a_full_home_costs_nobody_its_turn(nodes, home_of_r, held, queued):
+    """It stores no key of a lock, but keeps the places."""
+    home_of_r.config_set("maxmemory", 1)
+    turns, clients = queued(4)
+    both = members(home_of_r)[:2]
+    for _ in range(2):
+        promised = promised_by(home_of_r, both)
+        eventually(lambda: all(map(operator.gt, promised_by(home_of_r, both), promised)), 20, "both ask again")
+    turns.serve(held)
+    assert not any(map(warnings, clients))
+
+
 def test_a_script_that_ends_at_last_is_no_reason_to_warn(make_client, fake_server):
     """Until then the server refuses a place, and SUBSCRIBE."""
     busy = b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
