@@ -34,11 +34,11 @@ def warnings(client):
     return [event for event in client.events() if event["event"] == "warning"]
 
 
-def stand_before(node, promise_us, ago_us=1000000000):
+def stand_before(node, promise_us, ago_us=1000000000, listens=False):
     """Places of three waiters that came ago_us earlier and have promised to ask again."""
     now = time_of(node)
     for number in range(3):
-        place = "%016x:2" % (0xabc000 + number)
+        place = "%016x:%d" % (0xabc000 + number, 3 if listens else 2)
         node.command("ZADD", QUEUE, now - ago_us, place)
         node.command("ZADD", PROMISES, now + promise_us, place)
 

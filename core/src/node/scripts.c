@@ -47,7 +47,7 @@
  * have the first key and those behind P. The last three digits of a promise are no time: so many waiters of its client
  * stand behind the place (999: or more), for those who look.
  *   by: the promise at that time, in whole milliseconds, with those digits
- *   gone: takes a place out
+ *   gone: takes a place out; 1 if the server refuses that, else 0
  *   time: what a place has promised; 0 if that is broken, or is none, as it lies too far ahead
  *   free: whether what it wants can be had here
  *   passes: whether others may go ahead of it: it lets them, or waits for a slot that is taken
@@ -63,7 +63,10 @@
   "local t=redis.call('TIME')\n" \
   "local now=t[1]*1000000+t[2]\n" \
   "local most=now+" RLK_PROMISE_MAX_US "\n" \
-  "local function gone(h) redis.pcall('ZREM',Q,h) redis.pcall('ZREM',P,h) end\n" \
+  "local function gone(h)\n" \
+  "  redis.pcall('ZREM',P,h)\n" \
+  "  return type(redis.pcall('ZREM',Q,h))=='number' and 0 or 1\n" \
+  "end\n" \
   "local function time(h)\n" \
   "  local u=redis.pcall('ZSCORE',P,h)\n" \
   "  u=type(u)=='string' and tonumber(u) or 0\n" \
@@ -90,14 +93,14 @@
   "    if not h then break end\n" \
   "    local shares,u,open=h:byte(17)==47,time(h),passes(h)\n" \
   "    local alone=R and not shares and #KEYS==3\n" \
-  "    if u==0 then gone(h)\n" \
+  "    if u==0 then at=at+gone(h)\n" \
   "    elseif open and (set or h:byte(18)~=115) then at=at+1\n" \
   "    elseif woken>0 and not shares and not open then break\n" \
   "    elseif not (open or alone and (R==1 or redis.pcall('TYPE',KEYS[1]).ok~='zset') or free(h)) then break\n" \
   "    else\n" \
   "      local v=by(now+" woken_us ",u%1000)\n" \
   "      if W[2] and woken==0 and not open and (R or u>v) then send(W[#W],'?') end\n" \
-  "      if send(h,R and '' or '!')==0 and h:find('[13579]$') then gone(h)\n" \
+  "      if send(h,R and '' or '!')==0 and h:find('[13579]$') then at=at+gone(h)\n" \
   "      elseif open then at,set=at+1,true\n" \
   "      else\n" \
   "        if h:find('[13579]$') and u>v then redis.pcall('ZADD',P,v,h) end\n" \
@@ -122,7 +125,7 @@
   "  local m=redis.pcall('ZRANGE',P,0,0,'WITHSCORES')\n" \
   "  if not m[1] or tonumber(m[2])>now then m=redis.pcall('ZRANGE',P,-1,-1,'WITHSCORES') end\n" \
   "  if not m[1] or (tonumber(m[2])>now and tonumber(m[2])<most) then break end\n" \
-  "  gone(m[1])\n" \
+  "  if gone(m[1])>0 then break end\n" \
   "end\n" \
   "local me,open=ARGV[1],tonumber(ARGV[9])\n" \
   "local since,at=redis.call('ZSCORE',Q,me),tonumber(ARGV[8]) or now-ARGV[2]\n" \
@@ -200,10 +203,10 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "c4d2683946e4bace61d248aad053089c888274a0", .bit = RLK_SCRIPT_ASK},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "45881ffd3aba2c90aaaa08d18d7beea1ab7a41a4",
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "847c5d4c9528371b90e47329f273ee21fe5a5962", .bit = RLK_SCRIPT_ASK},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "22fa497eea41a0219ab757072800e66f8c062799",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "1c930286518053a23165ca370929d83f0e4c6c16", .bit = RLK_SCRIPT_LEAVE},
+  rlk_script_leave = {.text = LEAVE_TEXT, .hash = "abce1030ed3ad376daae805f4a17600afe62a30b", .bit = RLK_SCRIPT_LEAVE},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},
   rlk_script_expire = {.text = EXPIRE_TEXT};

@@ -188,6 +188,20 @@ def test_a_failover_of_home_costs_nobody_its_turn(nodes, held, queued):
     assert not any(map(warnings, clients))
 
 
+def test_a_dead_waiter_where_writes_are_refused_floods_nobody(nodes, home_of_r, held, queued):
+    """Its place cannot be removed, so a release passes over it."""
+    turns, _ = queued(2)
+    stand_before(home_of_r, 5000000, listens=True)
+    home_of_r.config_set("min-replicas-to-write", 1)
+    watch = home_of_r.connect(timeout_s=20)
+    watch.command("SUBSCRIBE", b"libredlock:w:" + members(home_of_r)[3][:16])
+    assert held.release() == OK
+    assert watch.read()[0] == b"message"
+    assert watch.heard.getvalue().count(b"message") < 5
+    watch.close()
+    assert sorted(turns.end()) == [0, 1]
+
+
 def test_a_full_home_costs_nobody_its_turn(nodes, home_of_r, held, queued):
     """It stores no key of a lock, but keeps the places."""
     home_of_r.config_set("maxmemory", 1)
