@@ -246,15 +246,17 @@ RLK_COLD static void note_refused_set(struct rlk_node *n, struct rlk_meaning mea
   rlk_because_of(&n->refused_set_why, rlk_why_of(text), text);
 }
 
-/* Its replies to writes show whether it accepts them. */
+/* Its replies show whether it accepts writes: that of SET always, but a script that finds the lock taken writes
+ * nothing.
+ */
 static void note_set(struct rlk_line *l, struct rlk_meaning meaning)
 {
   if (l->reply.type == RLK_REPLY_ERROR) {
     note_refused_set(l->node, meaning, l->reply.text.data, l->read_ns);
-    return;
+  } else if (meaning.vote == RLK_GRANTED || l->reply.type == RLK_REPLY_NIL) {
+    l->node->wrote_ns = l->read_ns;
+    l->node->refused_set_ns = 0;
   }
-  l->node->wrote_ns = l->read_ns;
-  l->node->refused_set_ns = 0;
 }
 
 static struct rlk_meaning proof(const struct rlk_line *l, uint8_t role, struct rlk_meaning meaning,
@@ -283,8 +285,9 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
   if (role == RLK_ASK_TAKE) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
-    note_set(l, meaning);
   }
+  if (role == RLK_ASK_TAKE || meaning.fault == RLK_FAULT_UNWRITABLE)
+    note_set(l, meaning);
   out->vote = meaning.vote;
   out->fault = (enum rlk_fault)meaning.fault;
   out->error = NULL;

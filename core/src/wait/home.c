@@ -55,9 +55,16 @@ static int is_slow(const struct rlk_engine *e, const struct rlk_node *n)
   return rtt_ns && n->quick_rtt_ns > SLOW_FACTOR * rtt_ns + SLOW_MIN_NS;
 }
 
+/* It takes no places either, unlike one whose memory is full. */
+static int refuses_writes(const struct rlk_node *n)
+{
+  return n->refused_set_ns &&
+         (n->refused_set_why.why == RLK_WHY_MISCONF || n->refused_set_why.why == RLK_WHY_NOREPLICAS);
+}
+
 static int may_be_home(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
 {
-  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n);
+  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n) && !refuses_writes(n);
 }
 
 int rlk_home_has_majority(const redlock_lock *lock, int64_t now)

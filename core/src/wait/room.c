@@ -69,10 +69,11 @@ void rlk_room_denied(struct rlk_node *n, int64_t now)
 }
 
 /* A denied command concerns all resources; any other error may come from the keys of this one. A node that is loading,
- * busy or no master any more is not asked anyway until that is over, and another one is home. */
+ * busy, cannot write or is no master any more is not home until that is over. */
 void rlk_room_refused(const redlock_lock *lock, struct rlk_node *n, enum rlk_fault fault, int64_t now)
 {
-  if (fault == RLK_FAULT_ROLE || fault == RLK_FAULT_LOADING || fault == RLK_FAULT_PAUSE)
+  if (fault == RLK_FAULT_ROLE || fault == RLK_FAULT_LOADING || fault == RLK_FAULT_PAUSE ||
+      fault == RLK_FAULT_UNWRITABLE)
     return;
   if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait->room) {
     rlk_room_denied(n, now);

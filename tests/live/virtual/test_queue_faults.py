@@ -178,14 +178,32 @@ def test_home_comes_back_while_others_wait(nodes, held, queued):
     assert sorted(turns.end(60)) == [0, 1, 2, 3]
 
 
-def test_a_failover_of_home_costs_nobody_its_turn(nodes, held, queued):
-    """It answers READONLY, and another node is home: no reason to do without the queue."""
+@pytest.mark.parametrize("happens", [lambda old, new: old.replica_of(new),
+                                     lambda old, new: old.config_set("min-replicas-to-write", 1)],
+                         ids=["READONLY", "NOREPLICAS"])
+def test_a_home_that_refuses_writes_costs_nobody_its_turn(nodes, held, queued, happens):
+    """Another node is home: no reason to do without the queue."""
     turns, clients = queued(4)
     old, new = in_order(nodes)[:2]
-    old.replica_of(new)
+    happens(old, new)
     eventually(lambda: len(members(new)) == 4, 5, "all stand on the next node")
     turns.serve(held)
     assert not any(map(warnings, clients))
+
+
+def test_a_leftover_where_writes_are_refused_makes_nobody_hurry(nodes, home_of_r, held, make_client):
+    """The script of a shared lock finds the key, so it does not try to write."""
+    home_of_r.config_set("min-replicas-to-write", 1)
+    client = make_client(nodes.urls, **LONG)
+    lock = client.lock(shared="true")
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    other = in_order(nodes)[1]
+    spin(client, lambda: members(other), 20, "it stands on the next node")
+    promised = promised_by(other, members(other))
+    spin(client, lambda: all(map(operator.gt, promised_by(other, members(other)), promised)), 20, "it asks again")
+    assert lock.attempts < 4
+    assert held.release() == OK
+    spin(client, lambda: lock.status == OK, 20)
 
 
 def test_a_dead_waiter_where_writes_are_refused_floods_nobody(nodes, home_of_r, held, queued):
