@@ -173,14 +173,16 @@ static int next_home(const redlock_lock *lock, int home, int64_t now)
   return -1;
 }
 
-/* The home node picks a slot. Where it was silent, or hides that others are free, or may do so, the client chooses one
- * itself and asks all. */
+/* The home node picks a slot, or the next one if home stores no keys. Where it was silent, or hides that others are
+ * free, or may do so, the client chooses one itself and asks all. */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
   int home, may_hide = lock->attempt.is_offered_again || rlk_round_is_overdue(lock, now);
   if (lock->attempt.count > 1 && (rlk_is_outage(lock->attempt.verdict) || may_hide))
     return -1;
   home = rlk_home_node(lock, lock->key, 0, now);
+  if (home >= 0 && lock->engine->net.nodes[home].refused_set_ns)
+    home = rlk_home_second(lock, lock->key, home, now);
   home = rlk_is_single(lock) ? next_home(lock, home, now) : home;
   return home >= 0 && lock->op.asked.ttl_ms <= lock->engine->net.nodes[home].voter->ttl_limit_ms ? home : -1;
 }

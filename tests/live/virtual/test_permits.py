@@ -112,6 +112,21 @@ def test_one_that_is_pinned_to_a_leftover_lets_others_pass(nodes, home_of_r, mak
     assert waiter.join(30) == OK and pinned.slot == 2
 
 
+@pytest.mark.parametrize("setting", ["maxmemory", "min-replicas-to-write"])
+def test_a_home_that_takes_no_writes_does_not_slow_them_down(nodes, home_of_r, make_client, setting):
+    """Where it refuses all writes, it keeps the keys of both, and says that none is free without trying to write."""
+    both = [held(permit(make_client(nodes.urls), 2)) for _ in range(2)]
+    home_of_r.config_set(setting, 1)
+    for lock in both:
+        assert lock.release() == OK
+    client, attempts = make_client(nodes.urls), []
+    for _ in range(5):
+        lock = permit(client, 2)
+        assert lock.acquire(5000) == OK and lock.release() == OK, lock.message
+        attempts.append(lock.attempts)
+    assert attempts[1:] == [1] * 4, "once it knows"
+
+
 def test_a_node_that_lost_a_slot_gets_it_back(nodes, make_client):
     client = make_client(nodes.urls)
     lock = held(permit(client, ttl_ms=8000, renew="true"))
