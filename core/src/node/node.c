@@ -97,11 +97,15 @@ void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
 
 /* ---- outcomes ---- */
 
-/* A single quick answer proves that the node is quick, a slow one hardly anything. */
-static void note_quickest(struct rlk_node *n, int64_t sample_ns)
+/* A single quick answer proves that the node is quick; slow ones prove little, and those to requests that were in
+ * flight together no more than one. */
+static void note_quickest(struct rlk_node *n, int64_t sent_ns, int64_t now)
 {
-  int64_t aged_ns = n->quick_rtt_ns + n->quick_rtt_ns / 16 + RLK_NS_PER_MS / 10;
-  n->quick_rtt_ns = n->quick_rtt_ns && aged_ns < sample_ns ? aged_ns : sample_ns;
+  int64_t more_ns = now - sent_ns - n->quick_rtt_ns;
+  if (n->quick_rtt_ns && more_ns > 0 && sent_ns < n->quick_noted_ns)
+    return;
+  n->quick_rtt_ns += n->quick_rtt_ns && more_ns > 0 ? more_ns / 16 : more_ns;
+  n->quick_noted_ns = now;
 }
 
 int rlk_node_take_lost(struct rlk_node *n, struct rlk_request *request, int *again)
@@ -246,9 +250,7 @@ RLK_COLD static void note_refused_set(struct rlk_node *n, struct rlk_meaning mea
   rlk_because_of(&n->refused_set_why, rlk_why_of(text), text);
 }
 
-/* Its replies show whether it accepts writes: that of SET always, but a script that finds the lock taken writes
- * nothing.
- */
+/* A reply to SET shows whether it accepts writes. A script that finds the lock taken writes nothing. */
 static void note_set(struct rlk_line *l, struct rlk_meaning meaning)
 {
   if (l->reply.type == RLK_REPLY_ERROR) {
@@ -281,7 +283,7 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
   if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
   if (role == RLK_ASK_TAKE || role == RLK_ASK_QUICK)
-    note_quickest(n, l->read_ns - out->request.sent_ns);
+    note_quickest(n, out->request.sent_ns, l->read_ns);
   if (role == RLK_ASK_TAKE) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
@@ -314,7 +316,7 @@ RLK_COLD static int reply_to_node(struct rlk_line *l, struct rlk_outcome *out)
     return 1;
   }
   rlk_session_reply(l, &out->request, &l->reply);
-  note_quickest(l->node, l->read_ns - out->request.sent_ns);
+  note_quickest(l->node, out->request.sent_ns, l->read_ns);
   if (l->setup_done)
     rlk_node_hurry(l->node);
   if (l->setup_done && l == l->node->second)

@@ -54,7 +54,8 @@ struct rlk_node {
   char run_id[41], replid2[RLK_REPLID2_DIGITS + 1]; /* the last that were known */
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
-  int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */
+  int64_t quick_rtt_ns;     /* the quickest of its last answers, which slow ones raise slowly; 0: there was none */
+  int64_t quick_noted_ns;   /* when an answer last changed that */
   int64_t entry_until_ns;   /* until then its session has this client's entry; 0: it may have none */
   int64_t looked_rtt_ns;    /* when it was last asked about a lock */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */

@@ -79,6 +79,29 @@ def test_locks_of_several_take_turns_where_homes_are_far(nodes, make_client, pro
     assert min(wins) > 0.7 * max(wins), wins
 
 
+@pytest.mark.parametrize("permits", ["1", "2"])
+@pytest.mark.parametrize("late_ms", [30, 300])
+def test_a_home_that_becomes_slow_is_left_soon(nodes, home_of_r, make_client, proxies, late_ms, permits):
+    slow, counts, end_s = proxies[nodes.nodes.index(home_of_r)], [0] * 4, time.monotonic() + 5
+
+    def repeat(number, lock):
+        while time.monotonic() < end_s:
+            assert lock.acquire(60000) == OK, lock.message
+            counts[number] += 1
+            time.sleep(0.002)
+            assert lock.release() == OK
+
+    calls = [Call(repeat, number, make_client([proxy.url for proxy in proxies]).lock(permits=permits))
+             for number in range(4)]
+    time.sleep(1)
+    slow.delay(down_ms=late_ms)
+    time.sleep(3)
+    before = sum(counts)
+    for call in calls:
+        call.join()
+    assert sum(counts) - before > 400, "in the last second"
+
+
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
 def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
     urls = [proxy.url for proxy in proxies]
