@@ -61,7 +61,7 @@
   "      if not v.err:find('WRONGTYPE',1,true) then return v end\n" \
   "      call('PEXPIREAT',k,at)\n" \
   "      call('DEL',k)\n" \
-  "    elseif y=='zset' and begins then call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
+  "    elseif y=='zset' then call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
   "    local s=y=='zset' and call('ZSCORE',k,me)\n" \
   "    if not s or exact or tonumber(s)<at then call('ZADD',k,at,me) end\n" \
   "    if exact then at=call('ZRANGE',k,-1,-1,'WITHSCORES')[2] end\n" \
@@ -101,7 +101,7 @@
   "return dropped"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "e70de01a05228f6437655f32d2e58dc411d56f6a", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "0eaa4fb022fca1e3434185703e7e306a4c067ecc", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
   rlk_script_drop = {.text = DROP_TEXT, .hash = "f8afed4cb8d630b62e0d90e84f9931770e27b2ed", .bit = RLK_SCRIPT_DROP};

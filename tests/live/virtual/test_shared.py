@@ -380,6 +380,8 @@ def test_a_full_server_keeps_what_it_has(nodes, make_client):
         node.command("CONFIG", "SET", "maxmemory", "1")
     try:
         assert reader(shared.client, "new").acquire() == rl.NO_QUORUM
+        assert shared.expire(10000) == OK and shared.validity_ms < 10000
+        assert shared.extend(20000) == OK and shared.validity_ms > 15000
         assert writer.extend() == OK
         assert writer.set("shared", "true") == OK
         assert writer.start(rl.EXTEND) == OK
