@@ -269,22 +269,22 @@ def test_every_script_does_what_it_does_on_a_real_server(real, model):
 
 
 def test_a_full_server_refuses_what_takes_memory(real, model):
+    texts = {}
+    for name, text in shipped():
+        texts.setdefault(name, text)
     now_us = clock_us(real)
     place = ["97222d675d43d657:8", 0, 400000, 250000, 600000, 150000, "libredlock:w:", "", ""]
     waits = [("ZADD", QUEUE, now_us - 1000000, place[0]), ("ZADD", PROMISES, now_us + 100000, place[0])]
-    end_ms = now_us // 1000 + 10000
+    end_ms = now_us // 1000 + 60000
     reader = [("ZADD", KEYS[0], end_ms, "rl:" + OWN), ("PEXPIREAT", KEYS[0], end_ms)]
     cases = [("fence", [], [KEYS[0], FENCE], [OWN, 20000, 1, "1"]), ("pick", [], KEYS, [OWN, 20000, 0, 3]),
              ("claim", [], KEYS, [OWN, 20000, "x", "1"]), ("claim", [], KEYS, [OWN, 20000, "s", "1"]),
              ("claim", [("SET", KEYS[0], OWN), ("PEXPIRE", KEYS[0], 60000)], KEYS[:1], [OWN, 20000, "s", "0"]),
              ("claim", [], KEYS[:1], [OWN, 20000, "h", "1"]), ("register", [], [MARKER], ["", "v2", "5", ""]),
-             ("claim", reader, KEYS[:1], [OWN, 20000, "s", "0"]), ("claim", reader, KEYS[:1], [OWN, 8000, "s", "2"]),
+             ("claim", reader, KEYS[:1], [OWN, 90000, "s", "0"]), ("claim", reader, KEYS[:1], [OWN, 30000, "s", "2"]),
              ("place", [], [KEYS[0], QUEUE, PROMISES], place),
              ("place", waits, [KEYS[0], QUEUE, PROMISES], place),
              ("place", waits, [KEYS[0], QUEUE, PROMISES], place[:1] + [2000000] + place[2:])]
-    texts = {}
-    for name, text in shipped():
-        texts.setdefault(name, text)
     refused = 0
     for name, state, keys, values in cases:
         expected, got = run_both(real, model, texts[name], state, keys, values, now_us, is_full=True)
