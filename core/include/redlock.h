@@ -458,7 +458,8 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_acquire(redlock_lock *lock, int64_t w
  * over; the lock stays held for redlock_lock_validity_ms. REDLOCK_LOST: the lock was lost; a late extension never
  * revives it. REDLOCK_LIMIT: max_extensions or max_hold_ms has been reached. REDLOCK_NOT_HELD: it is not held.
  * REDLOCK_BUSY, of an adopted token: a majority has it in another form, as a lock with other options (shared, layout,
- * permits and slot, fewer resources), which the message names; the token stays adopted. */
+ * permits and slot, fewer resources), which the message names; the token stays adopted, and the next call looks for it
+ * as the options are then. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t ttl_ms);
 
 /* Releases the lock. From the moment of the call it is no longer held, whatever the result. Returns REDLOCK_OK: it was

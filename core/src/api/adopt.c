@@ -3,9 +3,8 @@
 
 #include "../lock/asking.h"
 #include "../lock/depth.h"
-#include "../lock/kind.h"
+#include "../lock/form.h"
 #include "../lock/lease.h"
-#include "../lock/release.h"
 #include "../wait/others.h"
 #include "../wait/queue.h"
 #include "api.h"
@@ -21,35 +20,20 @@ static int is_token(redlock_lock *lock, const void *token, size_t size)
   return 0;
 }
 
-/* The token may be on every node. */
 static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now)
 {
-  redlock_client *c = rlk_client_of(lock);
   struct rlk_claim *claim;
-  int status = rlk_claim_pin(lock, 0, &claim);
+  int status = rlk_form_adopt(lock, token, size, &claim, now);
   if (status != REDLOCK_OK)
     return status;
-  if (rlk_claim_take_token(claim, token, size) != 0) {
-    rlk_claim_let_go(&c->engine, &claim);
-    return REDLOCK_NO_MEMORY;
-  }
-  if (lock->kind->shares && !rlk_claim_can_share(claim)) {
-    rlk_claim_let_go(&c->engine, &claim);
-    return rlk_lock_refuse_token(lock);
-  }
   rlk_others_drop_claim(lock, now);
   lock->claim = claim;
-  for (int i = 0; i < c->engine.net.node_count; i++)
-    claim->node[i].flags = RLK_MAY_HOLD;
-  claim->holders = c->engine.net.node_count;
-  claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
   lock->hold.number = 0;
-  lock->hold.slot = claim->slots.chosen;
   lock->hold.depth = 0;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);
-  rlk_client_send(c); /* the deletes of what it had lost */
+  rlk_client_send(rlk_client_of(lock)); /* the deletes of what it had lost */
   return REDLOCK_OK;
 }
 

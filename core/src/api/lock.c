@@ -265,13 +265,6 @@ void redlock_lock_free(redlock_lock *lock)
   rlk_client_unref(c);
 }
 
-/* What was adopted may be held by readers: it is then released as theirs. */
-static void share_adopted(redlock_lock *lock)
-{
-  if (lock->state == REDLOCK_STATE_ADOPTED && lock->kind->shares && rlk_claim_can_share(lock->claim))
-    lock->claim->kind = lock->kind;
-}
-
 int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
 {
   char why[512];
@@ -288,7 +281,6 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
   else
     status = rlk_option_parse(&lock->options, option, value, &text);
   lock->kind = rlk_kind_of(lock);
-  share_adopted(lock);
   lock->is_fenced |= status == REDLOCK_OK && option == RLK_OPT_FENCE;
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);

@@ -24,6 +24,70 @@ static const struct rlk_script script_form = {
 
 /* clang-format on */
 
+int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
+{
+  char why[200];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  int status;
+  *claim = rlk_claim_new(lock);
+  if (!*claim)
+    return REDLOCK_NO_MEMORY;
+  status = lock->kind->pin ? lock->kind->pin(lock, *claim, of_all, &text) : REDLOCK_OK;
+  if (status == REDLOCK_OK)
+    return REDLOCK_OK;
+  rlk_claim_let_go(lock->engine, claim);
+  rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
+  return status;
+}
+
+int rlk_form_adopt(redlock_lock *lock, const void *token, size_t size, struct rlk_claim **claim, int64_t now)
+{
+  struct rlk_engine *e = lock->engine;
+  int status = rlk_claim_pin(lock, 0, claim);
+  if (status != REDLOCK_OK)
+    return status;
+  if (rlk_claim_take_token(*claim, token, size) != 0)
+    status = REDLOCK_NO_MEMORY;
+  else if (lock->kind->shares && !rlk_claim_can_share(*claim))
+    status = rlk_lock_refuse_token(lock);
+  if (status != REDLOCK_OK) {
+    rlk_claim_let_go(e, claim);
+    return status;
+  }
+  for (int i = 0; i < e->net.node_count; i++)
+    (*claim)->node[i].flags = RLK_MAY_HOLD;
+  (*claim)->holders = e->net.node_count;
+  (*claim)->until_ns = now + 2 * RLK_INT(&e->net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
+  lock->hold.slot = (*claim)->slots.chosen;
+  return REDLOCK_OK;
+}
+
+/* From shared there is no way back to what readers could still turn into a set (rule G.2). */
+static int is_of_other_options(const redlock_lock *lock)
+{
+  const struct rlk_claim *claim = lock->claim;
+  int slots = rlk_lock_slots(lock);
+  if (claim->kind->shares && !lock->kind->alone)
+    return 0;
+  return claim->kind->form != lock->kind->form || claim->slots.count != slots ||
+         (slots && claim->slots.chosen != RLK_INT(&lock->options, SLOT) + 1);
+}
+
+int rlk_form_follow(redlock_lock *lock, int64_t now)
+{
+  struct rlk_claim *claim, *was = lock->claim;
+  int status;
+  if (lock->state != REDLOCK_STATE_ADOPTED || !is_of_other_options(lock))
+    return REDLOCK_OK;
+  status = rlk_form_adopt(lock, rlk_claim_token(was), was->token_size, &claim, now);
+  if (status != REDLOCK_OK)
+    return status;
+  rlk_claim_forget(lock->engine, was);
+  rlk_claim_let_go(lock->engine, &lock->claim);
+  lock->claim = claim;
+  return REDLOCK_OK;
+}
+
 enum { NOWHERE, SHARED, HASH, STRING };
 
 /* The token itself says that it is one of several permits. 0: it is none. */

@@ -4,6 +4,7 @@
 #include "../base/list.h"
 #include "cleanup.h"
 #include "depth.h"
+#include "form.h"
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
@@ -189,7 +190,9 @@ int rlk_operation_begin(redlock_lock *lock, const struct rlk_verb *verb, int64_t
   }
   if (!verb->takes_a_lease)
     default_terms(lock);
-  status = verb->begin(lock, &call, now);
+  status = verb->asks_everybody ? REDLOCK_OK : rlk_form_follow(lock, now);
+  if (status == REDLOCK_OK)
+    status = verb->begin(lock, &call, now);
   if (!rlk_in_flight(lock))
     return status; /* it was refused */
   end(lock, status);

@@ -164,22 +164,6 @@ static int advance_who(redlock_lock *lock, int64_t now)
   return status == REDLOCK_OK && asks_for_next_slot(lock, now) ? advance_who(lock, now) : status;
 }
 
-int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
-{
-  char why[200];
-  struct rlk_text text = rlk_text_in(why, sizeof why);
-  int status;
-  *claim = rlk_claim_new(lock);
-  if (!*claim)
-    return REDLOCK_NO_MEMORY;
-  status = lock->kind->pin ? lock->kind->pin(lock, *claim, of_all, &text) : REDLOCK_OK;
-  if (status == REDLOCK_OK)
-    return REDLOCK_OK;
-  rlk_claim_let_go(lock->engine, claim);
-  rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
-  return status;
-}
-
 /* ---- who holds the lock that was refused ---- */
 
 static int put_refusal_aside(redlock_lock *lock)

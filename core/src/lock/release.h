@@ -12,9 +12,6 @@ int rlk_release_ask(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_release_advance(redlock_lock *lock, int64_t now_ns);
 int rlk_release_timer(redlock_lock *lock, int64_t now_ns);
 
-/* A claim that is no attempt, prepared as the pin of its kind says; the caller lets it go. Unless REDLOCK_OK: NULL, and
- * the lock knows the reason. */
-int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim);
 /* Of several resources the one that a node has reported to be busy. */
 struct rlk_key *rlk_lock_refused_key(const redlock_lock *lock);
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now_ns);

@@ -1,7 +1,7 @@
 """A token that is used as that of a lock of another kind."""
 import pytest
 
-from rl import ADOPTED, BUSY, FREE, LOST, OK
+from rl import ADOPTED, BUSY, FREE, INVALID, LOST, NO_QUORUM, OK
 from testing import eventually
 
 SHARED, HASH, PERMIT, SET, PLAIN = (
@@ -14,6 +14,9 @@ HELD_AS = [(SHARED, PLAIN, "shared; give shared"), (SHARED, HASH, "shared; give 
            (PERMIT, {"permits": 4, "slot": 1}, "permit 2 of 4; give permits 4 and slot 2")]
 
 FEWER = [(kind, {**kind, **SET}, "on fewer resources; give those alone") for kind in (SHARED, HASH)]
+
+
+DEFAULTS = {"shared": False, "layout": "string", "permits": 1, "slot": -1}
 
 
 def of(client, kind):
@@ -51,6 +54,30 @@ def test_an_extension_says_the_form(nodes, client, handed, held, used, words, op
     lock.free()
     right = of(client, held)
     assert right.adopt(token) == OK and right.extend() == OK and right.release() == OK
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("operation", ["extend", "expire", "release"])
+@pytest.mark.parametrize("held, used", [(held, used) for held, used, _ in HELD_AS if "more" not in used])
+def test_the_options_that_are_set_then_are_used(nodes, client, handed, held, used, operation):
+    lock = of(client, used)
+    assert lock.adopt(handed(held)) == OK and lock.extend() == BUSY
+    for name, value in {**DEFAULTS, **held}.items():
+        lock.set(name, value)
+    assert getattr(lock, operation)() == OK, lock.message
+    assert "slot" not in held or lock.slot == held["slot"]
+    lock.release()
+    nodes.no_keys()
+
+
+def test_a_missing_slot_is_named_and_what_was_adopted_stays(nodes, client, handed):
+    lock = client.lock("r")
+    assert lock.adopt(handed(PERMIT)) == OK
+    lock.set("permits", 4)
+    assert lock.extend() == INVALID and lock.message.startswith("slot is -1; allowed here for permits 4")
+    assert lock.state == ADOPTED
+    lock.set("slot", 2)
+    assert lock.extend() == OK and lock.release() == OK
     nodes.no_keys()
 
 
@@ -92,6 +119,19 @@ def test_a_set_that_lost_one_of_its_resources_is_lost(nodes, client, handed, is_
         node.command("DEL", "b")
     assert lock.release() == LOST
     nodes.no_keys()
+
+
+def test_what_readers_may_have_does_not_become_exclusive(nodes, client, handed):
+    """A late request of a reader would turn the string into a set, which others could join."""
+    token, lock = handed(PLAIN), client.lock("r", shared=True, outage_wait_ms=200)
+    for node in nodes.nodes[:3]:
+        node.stop()
+    assert lock.adopt(token) == OK
+    assert lock.extend() == NO_QUORUM
+    lock.set("shared", False)
+    for node in nodes.nodes[:3]:
+        node.cont()
+    assert lock.extend() == INVALID and "does not become exclusive" in lock.message
 
 
 def test_a_minority_that_has_another_form_is_a_leftover(nodes, client, handed):
