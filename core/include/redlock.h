@@ -477,7 +477,8 @@ REDLOCK_API int redlock_lock_release(redlock_lock *lock);
 
 /* Sets the remaining lease of a held or adopted lock to ttl_ms from now (0: the option ttl_ms), whether that is longer
  * or shorter. Otherwise as redlock_lock_extend, but it does not count as an extension. A shorter lease applies from the
- * call: a node whose reply is outstanding counts until the shorter end at most, whatever it confirms later. */
+ * call: a node whose reply is outstanding counts until the shorter end at most, whatever it confirms later. Renewals
+ * (option renew) go on with this ttl_ms until the next expire; an extension changes one lease only. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_expire(redlock_lock *lock, int64_t ttl_ms);
 
 /* Deletes the key of the resource on every node, whoever holds the lock and whatever the type of the key. For

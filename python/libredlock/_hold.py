@@ -131,7 +131,8 @@ class Facts:
 
     def expire(self, ttl: Optional[Seconds] = None) -> Any:
         """Sets the lease to `ttl` seconds from now (None: the option), whether that is longer or shorter, and
-        renewals go on with it. Returns `remaining`. Otherwise as extend(), but it does not count as an extension."""
+        renewals go on with it until the next expire(), also after an extend(). Returns `remaining`. Otherwise as
+        extend(), but it does not count as an extension."""
 
     def downgrade(self, ttl: Optional[Seconds] = None) -> Any:
         """Continues as a reader: from the call on others may hold the lock together with this one, as with the option

@@ -23,7 +23,8 @@ interface HoldInterface
     public function extend(?int $ttlMs = null): void;
 
     /**
-     * Sets what is left of the lease to $ttlMs from now (null: the option ttlMs), longer or shorter.
+     * Sets what is left of the lease to $ttlMs from now (null: the option ttlMs), longer or shorter. Renewals go
+     * on with it until the next expire(), also after an extend().
      *
      * @throws Exception\LostException it is gone for good
      * @throws Exception\NoQuorumException it stays held for remainingMs()

@@ -126,6 +126,20 @@ def test_a_renewal_sent_again_does_not_lengthen_it(nodes, proxy, hold):
     assert lock.release() == OK
 
 
+def test_renewals_go_on_with_the_lease_that_was_set(nodes, hold):
+    lock = hold(nodes, ttl_ms=30000, renew=True)
+    assert lock.expire(8000) == OK and lock.extend(20000) == OK and lock.settle() == OK
+    assert lock.validity_ms > 16000
+    spin(lock.client, lambda: lock.validity_ms < 8000, what="the extension is nearly over")
+    renewals = lock.client.describe()["renewals"]
+    spin(lock.client, lambda: lock.client.describe()["renewals"] > renewals + 2, what="renewals go on")
+    assert lock.validity_ms <= 8000 and lock.settle() == OK and max(pttls(nodes)) <= 8000
+    assert lock.expire(20000) == OK
+    spin(lock.client, lambda: lock.client.describe()["renewals"] > renewals + 4, what="renewals go on")
+    assert lock.validity_ms > 8000
+    assert lock.release() == OK
+
+
 def test_remove_deletes_whatever_is_there(nodes, client):
     occupy(nodes.nodes[:2])
     nodes[2].command("HSET", "r", "owner", "1")
