@@ -552,7 +552,7 @@ REDLOCK_API int redlock_lock_slot(redlock_lock *lock);
 REDLOCK_API int64_t redlock_lock_attempts(redlock_lock *lock);
 
 /* The token of the current or, if none, the last hold: 40 hexadecimal digits (see PROMISE), or the adopted token; ""
- * before the first. Any thread. */
+ * before the first, and once the next acquire has begun. Any thread. */
 REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size);
 
 /* Takes over a token that another handle or process detached: the state becomes ADOPTED with validity 0, and only

@@ -29,6 +29,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   rlk_others_drop_claim(lock, now);
   lock->claim = claim;
   lock->state = REDLOCK_STATE_ADOPTED;
+  lock->hold.acquired_ns = now;
   lock->hold.number = 0;
   lock->hold.depth = 0;
   lock->hold.loss = REDLOCK_LOSS_NONE;

@@ -31,11 +31,17 @@ RLK_GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
 RLK_GETTER(int64_t, redlock_lock_fence, 0, lock->hold.number)
 RLK_GETTER(int, redlock_lock_slot, -1, slot(lock))
 
+/* An attempt that failed, or still may, is no hold. */
+static int is_of_a_hold(const redlock_lock *lock)
+{
+  return lock->claim && lock->hold.acquired_ns > lock->attempt.began_ns;
+}
+
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {
   struct rlk_text text = rlk_text_in(buf, size);
   redlock_client *c = rlk_enter_lock(lock);
-  if (c && lock->claim)
+  if (c && is_of_a_hold(lock))
     rlk_text_bytes(&text, rlk_claim_token(lock->claim), lock->claim->token_size);
   return rlk_leave_text(c, &text);
 }

@@ -25,6 +25,17 @@ def test_busy_names_every_node_and_its_answer(nodes, make_client):
     assert nodes.keys() == {b"orders:42": [0, 1, 2]} and nodes[0].get("orders:42") == FOREIGN.encode()
 
 
+@pytest.mark.parametrize("wait_ms", [0, 300])
+def test_the_token_is_that_of_a_hold_never_of_an_attempt(nodes, make_client, hold, wait_ms):
+    lock, other = hold(nodes), make_client(nodes.urls).lock()
+    token = lock.token
+    assert other.acquire(wait_ms) == BUSY and other.token == ""
+    assert other.adopt(token) == OK and other.token == token and other.detach() == OK and other.token == token
+    assert other.acquire(wait_ms) == BUSY and other.token == ""
+    assert lock.release() == OK and lock.token == token
+    assert other.acquire(5000) == OK and other.token not in ("", token)
+
+
 def test_an_outage_is_not_blamed_on_the_nodes_that_answer(nodes, make_client):
     for node in nodes.nodes[:3]:
         node.kill()
