@@ -112,10 +112,14 @@ static void ready(struct rlk_line *l, int64_t now)
 static void refused(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
+  char words[RLK_EVENT_DETAIL_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
   int passes = rlk_fault_of(l->reply.text.data) == RLK_FAULT_PAUSE;
+  rlk_text_add(&text, "no wake-ups from this node, waiters poll instead: ");
+  rlk_text_clean(&text, l->reply.text.data);
+  rlk_text_mark_cut(&text);
   if (!n->listener_refused && !passes)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
-                  "no wake-ups from this node (pub/sub is denied); waiters poll instead");
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
   n->listener_refused |= !passes;
   rlk_listener_failed(n, now);
 }

@@ -244,6 +244,16 @@ def test_a_script_that_ends_at_last_is_no_reason_to_warn(make_client, fake_serve
     assert only_node(client)["connects"] == 1
 
 
+@pytest.mark.parametrize("why", ["NOAUTH Authentication required.",
+                                 "NOPERM this user has no permissions to run the 'subscribe' command"])
+def test_a_node_that_wakes_nobody_is_told_with_its_reason(make_client, fake_server, why):
+    fake = fake_server({"SET": b"$-1\r\n", "SUBSCRIBE": b"-%s\r\n" % why.encode()})
+    client, told = make_client([fake.url], **LONG), []
+    assert client.lock().start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: told.extend(warnings(client)) or told, 20)
+    assert told[0]["detail"] == "no wake-ups from this node, waiters poll instead: " + why
+
+
 def listeners(node):
     return {row["id"] for row in subscribers([node])}
 
