@@ -255,7 +255,7 @@ void session_settle_first(struct session *session); /* the same in half of the t
 int session_acquire(struct session *session);       /* the same, reported with --verbose */
 int session_inspect(struct session *session);       /* its lock */
 int session_inspect_all(struct session *session, redlock_lock *const *locks, int count); /* OK: each has its status */
-void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms);
+void lock_settle_until(redlock_lock *lock, int64_t end_ms);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 bool session_agrees(struct session *session);             /* asks on the terminal, behind what was said there */
 int64_t session_option_ms(const struct session *session, const char *option);

@@ -22,7 +22,7 @@ static void probe(struct session *session)
   (void)redlock_lock_set(lock, "node_timeout_ms", "auto");
   int status = session_operate(session, lock, REDLOCK_ACQUIRE, PROBE_TTL_MS);
   if (session->caught == 0)
-    session_settle_until(session, lock, redlock_now_ms() + PROBE_TTL_MS);
+    lock_settle_until(lock, redlock_now_ms() + PROBE_TTL_MS);
   if (session->caught == 0 && status == REDLOCK_OK)
     (void)session_operate(session, lock, REDLOCK_RELEASE, PROBE_TTL_MS);
   redlock_lock_free(lock);

@@ -159,13 +159,12 @@ int64_t session_option_ms(const struct session *session, const char *option)
   return client_option_ms(session->client, option);
 }
 
-void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms)
+void lock_settle_until(redlock_lock *lock, int64_t end_ms)
 {
-  for (int64_t now = redlock_now_ms(); now < end_ms; now = redlock_now_ms()) {
-    if (redlock_lock_settle(lock, 0) != REDLOCK_PENDING)
-      return;
-    session_poll(session, (int)(end_ms - now));
-  }
+  int64_t left_ms;
+  do { /* a signal that is not blocked ends the wait early */
+    left_ms = end_ms - redlock_now_ms();
+  } while (left_ms > 0 && redlock_lock_settle(lock, left_ms) == REDLOCK_PENDING);
 }
 
 /* A majority is enough to continue, but exiting at once would leave out the slower nodes: they would lack the lock, and
@@ -175,14 +174,14 @@ void session_settle(struct session *session)
 {
   if (session->leave_by_ms == 0)
     session->leave_by_ms = redlock_now_ms() + session_option_ms(session, "exit_drain_ms");
-  session_settle_until(session, session->lock, session->leave_by_ms);
+  lock_settle_until(session->lock, session->leave_by_ms);
 }
 
 void session_settle_first(struct session *session)
 {
   int64_t limit_ms = session_option_ms(session, "exit_drain_ms"), now = redlock_now_ms();
   session->leave_by_ms = now + limit_ms;
-  session_settle_until(session, session->lock, now + limit_ms / 2);
+  lock_settle_until(session->lock, now + limit_ms / 2);
 }
 
 /* Nodes that have not answered by now have had their time, unless the client still has deletes to send them. */

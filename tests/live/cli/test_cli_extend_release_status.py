@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from command import BUSY, CLIENT, LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE, finish
+from command import BUSY, CLIENT, LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE, finish, process_state
 from testing import eventually
 from testing.wait import in_time
 
@@ -164,6 +164,20 @@ def test_slower_nodes_are_awaited_once(redlock, nodes):
     nodes[4].cont()
     assert (done.returncode, done.stderr) == (0, "redlock: released\n")
     in_time(took_s < 19)
+
+
+def test_a_signal_while_slower_nodes_are_awaited_does_not_spin(redlock, nodes):
+    token = acquired(redlock, nodes, ttl="30s")
+    nodes[4].stop()
+    releasing = redlock.start("release", "--exit-drain", "1m", "--connect-timeout", "1m", "orders:42", token)
+    eventually(lambda: not any(node.get("orders:42") for node in nodes.nodes[:4]))
+    eventually(lambda: process_state(releasing.pid) == "S", what="it has read the answers of the others")
+    releasing.send_signal(signal.SIGTERM)
+    try:
+        eventually(lambda: process_state(releasing.pid) in ("S", "Z"), 10, "it sleeps")
+    finally:
+        nodes[4].cont()
+    assert finish(releasing).stderr in ("redlock: released\n", "")
 
 
 def test_release_twice_is_no_error(redlock, nodes):
