@@ -212,7 +212,8 @@ void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 char *append(char *text, const char *pattern, ...) __attribute__((format(printf, 2, 3))); /* text goes; NULL: nothing */
 size_t columns_of(const char *text); /* that it takes in a terminal, as far as its characters are of one each */
-int width_in_bytes(const char *text, int columns); /* for printf, which counts bytes, in the * of %*s and %-*s */
+int bytes_in_columns(const char *text, int columns); /* of its first so many columns */
+int width_in_bytes(const char *text, int columns);   /* for printf, which counts bytes, in the * of %*s and %-*s */
 char *one_line(char *text); /* as it may be printed, whatever bytes a user or a server gave: changed in place */
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 enum { WORDS_MS = 1000 };

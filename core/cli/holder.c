@@ -106,7 +106,9 @@ static char *reader_words(const json_t *client)
 static char *owner_words(const json_t *client, const char *token)
 {
   char *name = client != NULL ? append(holder_client_words(client), ", ") : NULL;
-  return *token != '\0' ? append(name, "%.*s", TOKEN_SHOWN, token_shown(token)) : append(name, "a key without a token");
+  const char *shown = token_shown(token);
+  return *token != '\0' ? append(name, "%.*s", bytes_in_columns(shown, TOKEN_SHOWN), shown)
+                        : append(name, "a key without a token");
 }
 
 bool has_holder(int verdict)

@@ -39,17 +39,31 @@ static char *seen_words(const json_t *program)
   return seen;
 }
 
-static void print_table(const json_t *programs)
+static int width_of(const json_t *programs, const char *field)
 {
+  int width = 16;
   json_t *program;
   size_t i;
-  printf("%-16s  %-16s  %-8s  %8s  %15s  NODES\n", "HOST", "PROGRAM", "VERSION", "MAX TTL", "LAST SEEN");
+  json_array_foreach(programs, i, program) {
+    int columns = (int)columns_of(text_in(program, field));
+    width = columns > width ? columns : width;
+  }
+  return width;
+}
+
+static void print_table(const json_t *programs)
+{
+  int host_width = width_of(programs, "host"), name_width = width_of(programs, "program");
+  json_t *program;
+  size_t i;
+  printf("%-*s  %-*s  %-8s  %8s  %15s  NODES\n", host_width, "HOST", name_width, "PROGRAM", "VERSION", "MAX TTL",
+         "LAST SEEN");
   json_array_foreach(programs, i, program) {
     char *number = duration_text(number_in(program, "max_ttl_ms"));
     char *seen = seen_words(program), *names = names_of(json_object_get(program, "nodes"));
     const char *host = text_in(program, "host"), *name = text_in(program, "program");
-    printf("%-*s  %-*s  %-8s  %8s  %15s  %s\n", width_in_bytes(host, 16), host, width_in_bytes(name, 16), name,
-           text_in(program, "version"), number, seen, names);
+    printf("%-*s  %-*s  %-8s  %8s  %15s  %s\n", width_in_bytes(host, host_width), host,
+           width_in_bytes(name, name_width), name, text_in(program, "version"), number, seen, names);
     free(names);
     free(seen);
     free(number);

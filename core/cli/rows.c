@@ -91,11 +91,7 @@ static char *cell(const json_t *row, enum column column)
 
 void print_columns(FILE *out, const char *line, int columns)
 {
-  const char *end = line;
-  for (int left = columns; *end != '\0'; end++)
-    if (columns > 0 && ((unsigned char)*end & 0xc0) != 0x80 && left-- == 0)
-      break;
-  fprintf(out, "%.*s", (int)(end - line), line);
+  fprintf(out, "%.*s", columns > 0 ? bytes_in_columns(line, columns) : (int)strlen(line), line);
 }
 
 /* The line, with that cell at its end. */

@@ -28,7 +28,8 @@ static char *ttl_words(int64_t ttl_ms)
 static char *short_token(redlock_lock *lock, int node)
 {
   char *token = node_answer(lock, node, REDLOCK_ANSWER_TOKEN);
-  char *shown = format("%.*s", TOKEN_SHOWN, *token != '\0' ? token_shown(token) : "-");
+  const char *all = *token != '\0' ? token_shown(token) : "-";
+  char *shown = format("%.*s", bytes_in_columns(all, TOKEN_SHOWN), all);
   free(token);
   return shown;
 }

@@ -73,6 +73,15 @@ size_t columns_of(const char *text)
   return columns;
 }
 
+int bytes_in_columns(const char *text, int columns)
+{
+  const char *end = text;
+  for (; *end != '\0'; end++)
+    if (((unsigned char)*end & 0xc0) != 0x80 && columns-- == 0)
+      break;
+  return (int)(end - text);
+}
+
 int width_in_bytes(const char *text, int columns)
 {
   return columns + (int)(strlen(text) - columns_of(text));

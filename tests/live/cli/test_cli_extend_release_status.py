@@ -312,6 +312,13 @@ def test_status_shows_a_key_that_never_ends(redlock, nodes):
     assert "no TTL" in " ".join(rows[0]) and verdict == "held: by by hand on 5 of 5 nodes, no TTL"
 
 
+def test_a_token_is_cut_between_two_characters(redlock, nodes):
+    for node in nodes:
+        node.set("orders:42", "größeré-worker")
+    rows, verdict = table(redlock.once("status", "orders:42"))
+    assert {row[2] for row in rows} == {"größeré-"} and verdict == "held: by größeré- on 5 of 5 nodes, no TTL"
+
+
 def test_keys_that_no_majority_has_are_split(redlock, nodes):
     for i, node in enumerate(nodes):
         node.set("orders:42", "by hand %d" % (i // 2), px=60000)

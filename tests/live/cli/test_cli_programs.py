@@ -91,7 +91,7 @@ def test_a_node_replaced_under_its_name_is_no_finding(redlock, nodes):
     assert "another list" not in redlock("doctor", *PATIENT).stdout
 
 
-@pytest.mark.parametrize("host", ["web-3", "wéb-3"])
+@pytest.mark.parametrize("host", ["web-3", "wéb-3", "orders-7d4b9c6f5-x2x7q.eu-west-1"])
 def test_the_table_shows_who_has_which_number(redlock, nodes, host):
     pairs = " ".join(f"{nonce(node)} {node.name}" for node in nodes)
     nodes[0].command("HSET", KEY, f"0123456789abcdef {host} worker",
@@ -99,7 +99,8 @@ def test_the_table_shows_who_has_which_number(redlock, nodes, host):
     lines = redlock("doctor", *PATIENT, "--programs").stdout.splitlines()
     (line,) = [line for line in lines if line.startswith(host)]
     assert line.split()[:4] == [host, "worker", "0.1.0", "45s"] and re.search(r" 5 min \d+ s ago ", line)
-    assert any(head.find("PROGRAM") == line.find("worker") for head in lines if head.startswith("HOST "))
+    assert any([head.find(word) for word in ("PROGRAM", "VERSION")] == [line.find(word) for word in ("worker", "0.1.0")]
+               for head in lines if head.startswith("HOST "))
     assert all(node.name in line for node in nodes)
     assert not any(line.startswith(host) for line in redlock("doctor", *PATIENT).stdout.splitlines())
 
