@@ -83,7 +83,7 @@ final class ProcessTest extends NodesTestCase
     }
 
     /** @dataProvider newNodes */
-    public function testAWaitForQuarantinedNodesWarnsWithoutALogger(int $nodes, string $words): void
+    public function testAWaitForQuarantinedNodesWarnsWithoutALogger(int $nodes): void
     {
         self::cluster()->makeNew();
         $urls = \array_slice(\array_column(self::cluster()->nodes, 'url'), 0, $nodes);
@@ -91,15 +91,16 @@ final class ProcessTest extends NodesTestCase
             . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', \implode(',', $urls),
             $this->logOption());
         $logged = $this->logged();
-        $this->assertMatchesRegularExpression("/redlock: \"new\" waits: $words for another \d\d\.\d s; "
-            . '`redlock bootstrap` ends that if no lock is live\n/', $logged);
+        $this->assertMatchesRegularExpression("/redlock: \"new\" waits: 0 of $nodes nodes granted \"new\", .*"
+            . 'new, or may have lost keys.*; wait; if no majority votes .*run `redlock bootstrap`\n/',
+            $logged);
+        $this->assertMatchesRegularExpression('/ for another \d\d\.\d s/', $logged);
         $this->assertSame([1, 'refused'], [\substr_count($logged, ' waits: '), $output]);
     }
 
     public static function newNodes(): array
     {
-        return ['one' => [1, 'the node is new or may have lost keys, and does not vote'],
-            'three' => [3, '\d of 3 nodes are new or may have lost keys, and do not vote']];
+        return ['one' => [1], 'three' => [3]];
     }
 
     public function testAnExceptionOfAHandlerEndsTheWaitAndLeavesNoKey(): void

@@ -95,16 +95,10 @@ final class BlockingDriver extends Driver
         }
         $nodes = \json_decode($this->client->describe(), true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)['nodes'] ?? [];
         $quarantined = \array_filter($nodes, static fn (array $node): bool => $node['quarantined'] ?? false);
-        $count = \count($quarantined);
-        if ($count <= ($majority ? \intdiv(\count($nodes), 2) : 0)) {
+        if (\count($quarantined) <= ($majority ? \intdiv(\count($nodes), 2) : 0)) {
             return false;
         }
-        $leftMs = \max(\array_column($quarantined, 'quarantine_left_ms')); /* null: not known yet */
-        $who = \count($nodes) === 1 ? 'the node is new or may have lost keys, and does not vote'
-            : \sprintf('%d of %d nodes are new or may have lost keys, and do not vote', $count, \count($nodes));
-        $left = $leftMs === null ? '' : \sprintf(' for another %.1f s', $leftMs / 1000);
-        EventLog::warnOf($this->events, $lock->resource(),
-            "waits: $who$left; `redlock bootstrap` ends that if no lock is live");
+        EventLog::warnOf($this->events, $lock->resource(), "waits: {$lock->message()}");
         return true;
     }
 
