@@ -500,7 +500,8 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_list(redlock_lock *lock, int64_t limi
 
 /* Waits until every reply to the last operation has arrived, and every node that was still connecting has been asked
  * too. A lock or an extension that only the faster nodes have confirmed tolerates fewer failures, so call this before
- * redlock_lock_detach. Returns REDLOCK_OK, or REDLOCK_PENDING when limit_ms has passed or a signal arrived. */
+ * redlock_lock_detach. Returns REDLOCK_OK, or REDLOCK_PENDING when limit_ms has passed, a signal arrived or another
+ * thread has closed the client, after which it is REDLOCK_OK: no reply will come. */
 REDLOCK_API int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms);
 
 /* Starts `operation` (enum redlock_operation) and returns REDLOCK_OK without blocking or sending. The descriptor
