@@ -483,3 +483,53 @@ def test_a_client_at_import_may_be_in_memory(monkeypatch):
     monkeypatch.setenv("REDLOCK_NODES", "memory://")
     with libredlock.Client() as client, client.lock("r"):
         assert one.status("r").held
+
+
+def test_refused_options_of_a_client_leave_no_other_error():
+    for kind in MemoryClient, AsyncMemoryClient:
+        with pytest.raises(libredlock.InvalidOption, match="ttl 100 s is above max_ttl"):
+            kind(ttl=100)
+        gc.collect()
+
+
+KINDS = {"shared": {"shared": True}, "hash": {"layout": "hash"}, "plain": {}, "permits": {"permits": 2, "slot": 1}}
+OTHER_FORMS = (
+    ("shared", "plain", "shared; give shared"),
+    ("hash", "shared", "hash; give layout hash"),
+    ("plain", "permits", "plain; give permits 1"),
+    ("permits", "plain", "permit 1 of 2; give permits 2 and slot 1"),
+)
+
+
+@pytest.mark.parametrize("kind, other, words", OTHER_FORMS)
+def test_a_token_of_another_kind_is_not_released(any_client, kind, other, words):
+    token = any_client.lock("r", **KINDS[kind]).take().detach()
+    hold = any_client.adopt("r", token, **KINDS[other])
+    for act in hold.extend, hold.release:
+        with pytest.raises(libredlock.Busy, match=f"held in another form: {words}") as caught:
+            act()
+        assert caught.value.retry_after is None and not hold.lost
+    any_client.adopt("r", token, **KINDS[kind]).extend()
+
+
+def test_refusals_have_the_same_words(any_client):
+    lock, words = any_client.lock("r", layout="hash").take(), []
+    any_client.semaphore("gpu", 1, ttl=9).take().detach()
+    permits = [any_client.semaphore("p", 2).take() for _ in range(2)]
+    for call in (
+        lock.downgrade, lambda: lock.extend(31), lambda: lock.expire(0.001), any_client.semaphore("p", 2, wait=0).take,
+        any_client.semaphore("p", 2, wait=0, slot=1).take, any_client.lock("gpu", wait=0).take,
+        lambda: any_client.adopt("p", "t", permits=2), lambda: any_client.adopt("p", ""),
+    ):
+        with pytest.raises(libredlock.RedlockError) as caught:
+            call()
+        words.append(str(caught.value))
+    assert "allowed for a lock whose layout is hash: false; release it first" in words[0]
+    assert "ttl 31 s is above max_ttl, 30 s: renew a shorter lock" in words[1]
+    assert words[2].endswith("allowed: 0.02 s to max_ttl (30 s); Client(max_ttl=...) may raise that limit")
+    assert words[3].startswith("no permit is free, one is held by libredlock (pid ")
+    assert words[4].startswith("its permit is held by libredlock (pid ")
+    assert words[5].startswith("held by libredlock (pid ") and ' nodes granted "gpu", ' in words[5]
+    assert words[6].endswith("allowed here for permits 2: 0 to 1, the permit that is meant")
+    assert words[7].endswith("token has 0 bytes; allowed: 1 to 128")
+    assert [row.kind for row in any_client.locks("r")] == ["hash"] and len(permits) == 2

@@ -152,13 +152,16 @@ class _InMemory:
     _prefix: bytes
     _opened: Callable[[], Any]
 
-    def _begin_memory(self, store: Optional[Store], options: Dict[str, Any]) -> None:
-        self.store = Store() if store is None else store
+    def __init__(self, nodes: Any = None, *, store: Optional[Store] = None, **options: Any) -> None:
+        """nodes: not used, but those of "memory://" share a store."""
+        if store is None:
+            store = ALL if is_in_memory(nodes) else Store()
+        self.store, self._store_key = store, object()  # first: also what is refused is collected
+        super().__init__(_NODE, **options)  # type: ignore[call-arg]
         self._prefix = options.get("key_prefix", "").encode()
         self._nodes = ("memory",)
-        self._store_key = object()
-        with self.store.mutex:
-            self.store.clients.add(self)
+        with store.mutex:
+            store.clients.add(self)
 
     def pass_time(self, length: Any) -> None:
         """So many seconds go by: leases end, those that are renewed do not."""
@@ -243,11 +246,6 @@ class MemoryClient(_InMemory, _client.Client):
     _rlock_type = MemoryRLock
     _seat_type = MemorySeat
 
-    def __init__(self, nodes: Any = None, *, store: Optional[Store] = None, **options: Any) -> None:
-        """nodes: not used, but those of "memory://" share a store."""
-        super().__init__(_NODE, **options)
-        self._begin_memory(ALL if store is None and is_in_memory(nodes) else store, options)
-
     def _choose_how_to_wait(self) -> None:
         super()._choose_how_to_wait()
         self._drive = self._drive_memory
@@ -277,11 +275,6 @@ class AsyncMemoryClient(_InMemory, aio.Client):
     _lock_type = AsyncMemoryLock
     _rlock_type = AsyncMemoryRLock
     _seat_type = AsyncMemorySeat
-
-    def __init__(self, nodes: Any = None, *, store: Optional[Store] = None, **options: Any) -> None:
-        """nodes: not used, but those of "memory://" share a store."""
-        super().__init__(_NODE, **options)
-        self._begin_memory(ALL if store is None and is_in_memory(nodes) else store, options)
 
     def _begin(
         self, hold: Any, loop: asyncio.AbstractEventLoop, operation: int, argument: int, state: int = 0

@@ -29,6 +29,7 @@ class Entry:
         self.token = secrets.token_hex(20)
         self.client_name = options("client_name")
         self.is_shared, self.renews = options("shared") == "true", options("renew") == "true"
+        self.is_hash = options("layout") == "hash"
         self.slot, self.permits = 0, int(options("permits"))
         self.lease_ms = int(options("ttl_ms"))  # which renewals go on with
         self.ends_ms = now_ms + self.lease_ms
@@ -43,6 +44,10 @@ class Entry:
     def left_ms(self, now_ms: int) -> int:
         """Of its lease, which renewals keep at its length."""
         return int(min(self.over_ms() - now_ms, self.lease_ms if self.renews else float("inf")))
+
+    def kind(self) -> str:
+        of_one = "hash" if self.is_hash else "plain"
+        return "shared" if self.is_shared else "permits" if self.permits > 1 else of_one
 
     def holder(self, now_ms: int, readers: int) -> Holder:
         held_s = (now_ms - self.since_ms) / 1000
@@ -110,7 +115,7 @@ class Store:
                 for entry in (held[:1] if held and held[0].is_shared else held)]
 
     def _listed(self, entry: Entry, resource: bytes, held: int, waiting: int, first: Optional[Waiter]) -> Listed:
-        kind = "shared" if entry.is_shared else "permits" if entry.permits > 1 else "plain"
+        kind = entry.kind()
         left_s = entry.left_ms(self.now_ms()) / 1000
         slot = (entry.slot, entry.permits) if kind == "permits" else (None, None)
         try:
@@ -211,7 +216,8 @@ class Handle:
         self.client, self.native, self.names = client._store_key, native, names
         self.entry: Optional[Entry] = None
         self.token, self.fence, self.slot, self.attempts, self.extensions = "", 0, -1, 0, 0
-        self.is_adopted = self.has_removed = self.has_asked = self.is_cancelled = False
+        self.is_adopted = self.has_removed = self.is_cancelled = False
+        self.operation = 0
         self.status = lib.REDLOCK_NOT_HELD
         self.until_ms = float("inf")
         self.wake: Callable[[], object] = lambda: None
@@ -244,7 +250,7 @@ class Handle:
 
     def start(self, operation: int, argument: int) -> int:
         operation &= ~lib.REDLOCK_AT_ONCE
-        self.has_asked = operation == lib.REDLOCK_WHO
+        self.operation = operation
         if operation == lib.REDLOCK_ACQUIRE:
             wait_ms = int(self.option("wait_ms")) if argument == -2 else argument
             retries_ms = int(self.option("retry_count")) * int(self.option("retry_delay_ms"))
@@ -269,23 +275,20 @@ class Handle:
 
     def _extend(self, ttl_ms: int, expires: bool) -> int:
         store, ttl_ms = self.store, ttl_ms or int(self.option("ttl_ms"))
-        longest, most = int(self.option("max_ttl_ms")), int(self.option("max_extensions"))
-        if not SHORTEST_MS <= ttl_ms <= longest:
-            self.words = f"ttl is {ttl_ms / 1000:g} s; allowed: 0.02 s to max_ttl ({longest / 1000:g} s)"
-            return int(lib.REDLOCK_INVALID)
-        if int(self.option("permits")) > 1 and self.option("shared") == "true":
-            self.words = "shared is true; allowed for one of several permits: false; release it first"
+        most, is_hash = int(self.option("max_extensions")), self.option("layout") == "hash"
+        if not SHORTEST_MS <= ttl_ms <= int(self.option("max_ttl_ms")):
+            return self._judged(self.token, ttl_ms)
+        if self.option("shared") == "true" and (is_hash or int(self.option("permits")) > 1):
+            alone = "a lock whose layout is hash" if is_hash else "one of several permits"
+            self.words = f"shared is true; allowed for {alone}: false; release it first"
             return int(lib.REDLOCK_INVALID)
         with store.mutex:
             if not store.reachable:
                 return int(lib.REDLOCK_NO_QUORUM)
-            if self.is_adopted:
-                self.is_adopted, self.entry = False, store.found(self.token, self.names) or self._gone()
+            if self.is_adopted and not self._is_found():
+                return int(lib.REDLOCK_BUSY)
             if self.entry is None or self.state() == lib.REDLOCK_STATE_LOST:
                 return int(LOST)
-            if self.entry.is_shared and self.option("shared") != "true":
-                self.words = "held in another form: shared; give shared"
-                return int(lib.REDLOCK_BUSY)
             now_ms, hold_ms = store.now_ms(), int(self.option("max_hold_ms"))
             until_ms = now_ms + ttl_ms
             if not expires and 0 <= most <= self.extensions:
@@ -303,14 +306,53 @@ class Handle:
         store.scan()
         return int(OK)
 
-    def _gone(self) -> Entry:
-        entry = Entry(self, 0)
-        entry.loss = lib.REDLOCK_LOSS_GONE
-        return entry
+    def _judged(self, token: str, ttl_ms: int = 0) -> int:
+        """What the core says of a token, or of a ttl that is out of range: it refuses them before it asks a node."""
+        if self.slot >= 0:
+            lib.redlock_lock_set(self.native, b"slot", b"%d" % self.slot)
+        value = token.encode()
+        status = int(lib.redlock_lock_adopt_bytes(self.native, value, len(value)))
+        if status == OK and ttl_ms:
+            status = int(lib.redlock_lock_extend(self.native, ttl_ms))
+        if status != OK:
+            self.words = text(lib.redlock_lock_message_parts, self.native)
+        lib.redlock_lock_detach(self.native)
+        return status
+
+    def _is_found(self) -> bool:
+        """Whether the adopted token is gone, or held in the form that this handle has."""
+        entry = self.store.found(self.token, self.names)
+        if entry is None:
+            entry = Entry(self, 0)
+            entry.loss = lib.REDLOCK_LOSS_GONE
+        else:
+            form = self._other_form(entry)
+            self.words = f"held in another form: {form}" if form else ""
+            if form:
+                return False
+        self.is_adopted, self.entry = False, entry
+        return True
+
+    def _other_form(self, entry: Entry) -> str:
+        permits, is_hash = int(self.option("permits")), self.option("layout") == "hash"
+        if entry.is_shared:
+            return "" if self.option("shared") == "true" else "shared; give shared"
+        if entry.is_hash and not is_hash:
+            return "hash; give layout hash"
+        if entry.permits > 1 and permits == 1:
+            return f"permit {entry.slot} of {entry.permits}; give permits {entry.permits} and slot {entry.slot}"
+        if permits > 1 and entry.permits == 1:
+            return "plain; give permits 1"
+        if self.operation == lib.REDLOCK_RELEASE:  # which deletes a string whatever it was said to be
+            return ""
+        if is_hash and not entry.is_hash:
+            return "plain; give layout string"
+        return "" if set(self.names) <= set(entry.names) else "on fewer resources; give those alone"
 
     def _release(self) -> int:
-        if self.is_adopted:
-            self.is_adopted, self.entry = False, self.store.found(self.token, self.names) or self._gone()
+        if self.is_adopted and not self._is_found():
+            self.is_adopted = False
+            return int(lib.REDLOCK_BUSY)
         if self.entry is not None and self.state() == lib.REDLOCK_STATE_LOST:
             return int(LOST)
         with self.store.mutex:
@@ -353,25 +395,24 @@ class Handle:
         return int(OK)
 
     def adopt(self, token: str) -> int:
-        if not 1 <= len(token.encode()) <= 128:
-            self.words = f"token has {len(token.encode())} bytes; allowed: 1 to 128"
-            return int(lib.REDLOCK_INVALID)
-        permits = int(self.option("permits"))
-        if permits > 1 and not self.option("slot").isdigit():
-            self.words = f"slot is None; allowed here for permits {permits}: 0 to {permits - 1}"
-            return int(lib.REDLOCK_INVALID)
-        if permits > 1:
-            self.slot = int(self.option("slot"))
-        self.token, self.is_adopted = token, True
-        return int(OK)
+        status = self._judged(token)
+        if status == OK:
+            self.slot = int(self.option("slot")) if int(self.option("permits")) > 1 else -1
+            self.token, self.is_adopted = token, True
+        return status
 
     def shown(self) -> str:
         return ", ".join(name.decode("utf-8", "backslashreplace") for name in self.names)
 
     def message(self) -> str:
         if self.status == lib.REDLOCK_NO_QUORUM:
-            return f'no quorum: 0 of 1 nodes granted "{self.shown()}", 1 needed: memory unreachable'
-        return self.words or f'"{self.shown()}" is held by others'
+            return f"no quorum: {self._denied('unreachable')}"
+        permit = "its permit is " if self.option("slot").isdigit() else "no permit is free, one is "
+        whose = (permit if int(self.option("permits")) > 1 else "") + f"held by {self.held_by() or 'others'}"
+        return self.words or f"{whose}: {self._denied(self.votes()['memory'].words)}"
+
+    def _denied(self, words: str) -> str:
+        return f'0 of 1 nodes granted "{self.shown()}", 1 needed: memory {words}'
 
     def others(self) -> List[Entry]:
         wanted = self.option("slot") if int(self.option("permits")) > 1 else "0"
@@ -379,7 +420,7 @@ class Handle:
         return [entry for entry in held if not wanted.isdigit() or entry.slot == int(wanted)]
 
     def held_by(self) -> Optional[Holder]:
-        others = self.others() if self.has_asked else []
+        others = self.others() if self.operation == lib.REDLOCK_WHO else []
         return others[0].holder(self.store.now_ms(), len(others)) if others else None
 
     def votes(self) -> Dict[str, Vote]:
@@ -389,11 +430,20 @@ class Handle:
             return {"memory": Vote(Status.OK, "deleted", None, "")}
         if self.state() == lib.REDLOCK_STATE_HELD:
             return {"memory": Vote(Status.OK, "granted", self.validity_ms() / 1000, "")}
+        if self.entry is not None and self.entry.loss == lib.REDLOCK_LOSS_GONE:
+            if self.operation == lib.REDLOCK_RELEASE:
+                return {"memory": Vote(Status.NOT_HELD, "nothing to delete", None, "")}
+            return {"memory": Vote(Status.LOST, "the token is gone", None, "")}
         others = self.others()
+        if self.words.startswith("held in another form"):
+            return {"memory": Vote(Status.BUSY, "held in another form", None, "")}
+        asks = self.operation == lib.REDLOCK_INSPECT
         if not others:
-            return {"memory": Vote(Status.NOT_HELD, "no key", None, "")}
+            return {"memory": Vote(Status.NOT_HELD, "free" if asks else "no key", None, "")}
+        if not asks and int(self.option("permits")) > 1:
+            return {"memory": Vote(Status.BUSY, "busy", None, "")}
         left_s = max(entry.left_ms(self.store.now_ms()) for entry in others) / 1000
-        return {"memory": Vote(Status.BUSY, f"busy ({left_s:.1f} s left)", left_s, others[0].token)}
+        return {"memory": Vote(Status.BUSY, f"busy ({left_s:.1f} s left)", left_s, others[0].token if asks else "")}
 
     def __del__(self) -> None:
         if self.entry in self.store._entries and self._generation == generation():  # not at the end of the program
