@@ -13,7 +13,8 @@ final class RevoltTest extends NodesTestCase
     protected function setUp(): void
     {
         if (!\class_exists(EventLoop::class)) {
-            $this->markTestSkipped('revolt/event-loop is not installed');
+            $this->markTestSkipped('revolt/event-loop is not installed: let REDLOCK_PHP_AUTOLOAD name an autoload.php '
+                . 'that has it');
         }
         parent::setUp();
     }
