@@ -292,9 +292,9 @@ final class FiberTest extends NodesTestCase
         $cycles(300);
         /* what nodes that lag behind are owed takes room up to a mark; a leak goes on */
         for ($round = 0, $growthKb = \PHP_INT_MAX; $round < 8 && $growthKb > 128; $round++) {
-            $beforeKb = LockTest::residentKb();
+            $beforeKb = self::residentKb();
             $cycles(400);
-            $growthKb = LockTest::residentKb() - $beforeKb;
+            $growthKb = self::residentKb() - $beforeKb;
         }
         $this->assertLessThan(5_000, \memory_get_usage() - $before);
         $this->assertLessThanOrEqual(128, $growthKb);

@@ -227,10 +227,4 @@ final class LockTest extends NodesTestCase
         $this->assertLessThan(10_000, \memory_get_usage() - $before);
         $this->assertLessThan(1024, $growthKb);
     }
-
-    public static function residentKb(): int
-    {
-        \preg_match('/VmRSS:\s+(\d+)/', \file_get_contents('/proc/self/status'), $m);
-        return (int) $m[1];
-    }
 }

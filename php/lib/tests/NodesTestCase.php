@@ -94,4 +94,10 @@ abstract class NodesTestCase extends TestCase
         $this->assertStringStartsNotWith('failed: ', $output);
         return $output;
     }
+
+    protected static function residentKb(): int
+    {
+        \preg_match('/VmRSS:\s+(\d+)/', \file_get_contents('/proc/self/status'), $m);
+        return (int) $m[1];
+    }
 }
