@@ -337,10 +337,13 @@ final class Lock implements LockInterface
         $hold->fail($status);
     }
 
-    /** The caller's hold if it is re-entered. Else takes off what is over, and what an owner who wants it anew lost. */
+    /**
+     * The caller's hold if it is re-entered. Else takes off what is over, and what an owner who wants it anew lost, or
+     * one that has ended.
+     */
     private function again(?\WeakReference $owner): ?Hold
     {
-        $hold = $this->isReentrant ? $this->own($owner) : null;
+        $hold = $this->isReentrant ? $this->own($owner, takesLost: false) : null;
         if ($hold !== null && !$hold->isForked()) {
             return $hold;
         }
@@ -349,7 +352,7 @@ final class Lock implements LockInterface
             $this->newest = null;
         }
         foreach ($this->older as $id => $hold) {
-            $isGivenUp = !$this->admitsSeveral && $hold->isOf($owner) && $hold->isLost();
+            $isGivenUp = !$this->admitsSeveral && $hold->isLost() && ($hold->isOf($owner) || $hold->passesTo($owner));
             $isGivenUp && $hold->giveUp();
             if ($isGivenUp || $hold->hasEnded() || \count($this->older) > self::LOST_KEPT && $hold->isLost()) {
                 unset($this->older[$id]);
@@ -365,7 +368,7 @@ final class Lock implements LockInterface
     }
 
     /** The newest hold of an owner, the caller, or the only one if its owner has ended; null without. */
-    private function own(?\WeakReference $owner = null): ?Hold
+    private function own(?\WeakReference $owner = null, bool $takesLost = true): ?Hold
     {
         $live = [];
         $owner ??= $this->driver->owner();
@@ -377,7 +380,8 @@ final class Lock implements LockInterface
                 $live[] = $hold;
             }
         }
-        return \count($live) === 1 && $live[0]->passesTo($owner) ? $live[0] : null;
+        $isLeft = \count($live) === 1 && ($takesLost || !$live[0]->isLost());
+        return $isLeft && $live[0]->passesTo($owner) ? $live[0] : null;
     }
 
     private function mine(): Hold

@@ -101,6 +101,21 @@ final class HoldsTest extends NodesTestCase
         return ['plain' => [false], 'reentrant' => [true]];
     }
 
+    /** @dataProvider kinds */
+    public function testWhatAnEndedFiberHasLostIsTakenAnew(bool $isReentrant): void
+    {
+        $lock = $this->client(loop: $this->loop)->lock('stock', ...self::SHORT, reentrant: $isReentrant);
+        $seen = new \stdClass();
+        $this->loop->run([static fn (): Hold => $seen->late = $lock->acquire()]);
+        $this->loop->run([fn () => $this->delayUntil(static fn (): bool => $seen->late->isLost())]);
+        $this->loop->run([static fn (): Hold => $seen->next = $lock->acquire()]);
+        $this->assertNotSame($seen->late, $seen->next);
+        $seen->next->extend(20000);
+        $this->loop->run([static fn () => $lock->release()]);
+        $this->assertFalse($seen->next->isHeld());
+        $this->assertNothingIsLeft();
+    }
+
     public function testABodyThatIsLateEndsWithItsLossAndLetsNobodyIn(): void
     {
         $lock = $this->client(loop: $this->loop)->lock('account', ...self::SHORT);
