@@ -198,27 +198,33 @@ class LockBase(Facts):
             hold._watch()
 
     def _give_up(self, owner: Any) -> None:
-        """Deletes the keys that the owner's lost holds have left: they outlast the lease by the drift of clocks. And
-        completes its releases of which signals have cut off the call and its repair."""
+        """Deletes the keys that lost holds of the owner, and of those that have ended, have left: they outlast the
+        lease by the drift of clocks. And completes its releases of which signals have cut off the call and its
+        repair."""
         for hold in self._holds.copy():
             if hold._has_ended and hold._owner is owner and hold._state() in (HELD, ADOPTED):
                 hold._forget()
-            if not hold._has_ended and hold._owner is owner and hold._state() == LOST and not self._admits_several:
+            if not hold._has_ended and self._succeeds(owner, hold) and hold._state() == LOST:
                 hold._loss = hold._reason()
                 hold._forget()
 
     def _tidy(self, owner: Any) -> None:
-        """Takes off what has ended, and what the owner has lost: it has acquired an exclusive lock again."""
+        """Takes off what has ended, and what the owner has lost, or one that has ended: it has acquired an exclusive
+        lock again."""
         ended = 0
         for hold in self._holds.copy():
             ended += hold._has_ended
             if hold._has_ended:  # a block that has not been left yet will look for it, unless a signal has cut it off
                 is_over = hold._block is None or ended > ENDED_KEPT
             else:
-                is_mine = not self._admits_several and hold._block is None and hold._owner is owner
-                is_over = (is_mine and hold.lost) or (len(self._holds) >= LOST_KEPT and not hold.owned())
+                is_left = hold._block is None and self._succeeds(owner, hold)
+                is_over = (is_left and hold.lost) or (len(self._holds) >= LOST_KEPT and not hold.owned())
             if is_over:
                 self._forget(hold, True)
+
+    def _succeeds(self, owner: Any, hold: Any) -> bool:
+        """Whether the owner, by its next acquisition, is done with what was lost."""
+        return not self._admits_several and (hold._owner is owner or self._is_over(hold._owner()))
 
     def _forget(self, hold: Any, is_over: bool = False) -> None:
         """After a release, unless a block will look for it."""
@@ -233,13 +239,13 @@ class LockBase(Facts):
         if hold._has_ended:
             self._forget(hold, True)
 
-    def _own(self, owner: Any) -> Optional[HoldBase]:
+    def _own(self, owner: Any, takes_lost: bool = True) -> Optional[HoldBase]:
         """The newest of the owner's holds, or one whose owner has ended; None without."""
         for hold in self._holds.copy():
             if hold._owner is owner and not hold._has_ended:
                 return hold
         live = [hold for hold in self._holds.copy() if not hold._has_ended]
-        if len(live) == 1 and self._is_over(live[0]._owner()):
+        if len(live) == 1 and self._is_over(live[0]._owner()) and (takes_lost or not live[0].lost):
             if owner is not None:
                 live[0]._owner = owner
             return live[0]
@@ -274,8 +280,9 @@ class LockBase(Facts):
         return str(name()) if name is not None else str(owner)
 
     def _again(self, owner: Any) -> Any:
-        """The hold that its owner takes once more, of a re-entrant lock; no I/O."""
-        hold = self._own(owner)
+        """The hold that its owner takes once more, of a re-entrant lock; no I/O. What another has lost and left is no
+        loss of its own."""
+        hold = self._own(owner, False)
         if hold is None or hold._state() == FORKED:
             return None
         if hold.lost:

@@ -157,6 +157,38 @@ def test_a_lost_lock_is_not_taken_again_inside(client, nodes):
     lock.release()
 
 
+def test_what_an_ended_thread_has_lost_is_taken_anew(client, nodes):
+    lock = client.rlock("tree", **lapsing(0.4))
+    late = in_thread(lock.acquire)
+    eventually(lambda: late.lost)
+    for _ in range(2):
+        with lock as hold:
+            assert hold is not late and hold.owned()
+    assert not lock.locked()
+    nodes.no_keys()
+
+
+def test_what_an_ended_task_has_lost_is_taken_anew(on_client, nodes):
+    async def body(client):
+        async def acquire():
+            return await lock.acquire()
+
+        async def release():
+            await lock.release()
+
+        for lock in client.rlock("tree", **lapsing(0.4)), client.lock("r", **lapsing(0.4)):
+            late = await asyncio.create_task(acquire())
+            await until(lambda late=late: late.lost)
+            hold = await asyncio.create_task(acquire())
+            assert hold is not late
+            await hold.extend(10)
+            await asyncio.create_task(release())
+            assert not lock.locked()
+
+    on_client(body)
+    nodes.no_keys()
+
+
 def test_a_block_in_a_lost_one_does_not_run(client):
     lock = client.rlock("tree", renew=False, **lapsing(4))
     ran = False
