@@ -60,7 +60,8 @@ class Hold(HoldBase):
         client, loop, status = self._client, running_loop() or need_loop(), -1
         binding = client._binding
         try:
-            if self._count == 1 and not self._has_ended and binding is not None and binding.loop is loop:
+            is_here = binding is not None and binding.loop is loop and client._is_open
+            if self._count == 1 and not self._has_ended and is_here:
                 self._has_ended = True
                 status = await client._begin(self, loop, RELEASE, 0, HELD)
                 self._has_ended = status >= 0
@@ -139,9 +140,6 @@ class Hold(HoldBase):
         try:
             if self._count == count == 1 or self._is_left_to_release(count):
                 await self.release()
-            if is_its_end:  # a release that another thread's close() cuts short finds nothing wrong
-                self._lose()
-                raise self._lost()
         except RedlockError as loss:
             if self._leaves(loss, failure, is_its_end):
                 raise loss from None

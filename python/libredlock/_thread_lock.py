@@ -36,7 +36,7 @@ class Hold(HoldBase):
     def release(self) -> None:
         client, status = self._client, -1
         try:  # around it all: a signal handler may raise between any two steps
-            if self._count == 1 and not self._has_ended:
+            if self._count == 1 and not self._has_ended and client._is_open:
                 release = client._release_held
                 self._has_ended = True
                 status = release(self._handle)

@@ -215,6 +215,31 @@ def test_a_block_entered_while_another_thread_closes_is_lost(on_client, monkeypa
     on_client(body)
 
 
+def test_a_release_while_another_thread_closes_says_lost(client, on_client):
+    def as_far_as_close_has_come(client, hold):
+        client._is_open = False
+        assert hold.lost
+
+    def is_still_lost(client, hold, failure):
+        assert failure.reason == hold.loss == "closed" and hold.lost
+        client._is_open = True
+
+    hold = client.lock("r").take()
+    as_far_as_close_has_come(client, hold)
+    with pytest.raises(libredlock.Lost) as caught:
+        hold.release()
+    is_still_lost(client, hold, caught.value)
+
+    async def body(client):
+        hold = await client.lock("s").take()
+        as_far_as_close_has_come(client, hold)
+        with pytest.raises(libredlock.Lost) as caught:
+            await hold.release()
+        is_still_lost(client, hold, caught.value)
+
+    on_client(body)
+
+
 @pytest.mark.parametrize("module", [libredlock, aio])
 def test_on_lost_must_be_a_function(module):
     client = module.Client("redis://127.0.0.1:1")
