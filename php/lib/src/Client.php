@@ -227,7 +227,7 @@ class Client implements ClientInterface
     /** @param array<string, mixed> $options by the names of the table */
     private static function open(
         #[\SensitiveParameter] mixed $nodes,
-        array $options,
+        #[\SensitiveParameter] array $options,
         ?LoggerInterface $logger,
         ?Loop $loop,
         ?EventDispatcherInterface $dispatcher,

@@ -237,15 +237,20 @@ final class OptionsTest extends TestCase
         \ob_start();
         \phpinfo(\INFO_MODULES);
         $this->assertStringNotContainsString('secret', \ob_get_clean());
-        $error = self::errorWithArguments(
-            static fn () => Client::connect('redis://me:secret@127.0.0.1:1', ttlMs: 0));
-        $this->assertStringNotContainsString('secret', $error->getMessage());
-        $arguments = \array_map(static fn (array $frame): array => $frame['args'],
-            \array_filter($error->getTrace(),
-                static fn (array $frame): bool => \in_array($frame['class'] ?? '', [Client::class, Native::class])));
-        $this->assertNotSame([], $arguments);
-        if (\PHP_VERSION_ID >= 80200) { /* before it no argument of a trace can be hidden */
-            $this->assertStringNotContainsString('secret', \print_r($arguments, true));
+        $nodes = 'redis://me:secret@127.0.0.1:1';
+        foreach ([
+            static fn () => Client::connect($nodes, ttlMs: 0),
+            static fn () => Client::fromArray(['nodes' => $nodes, 'password' => 'secret']), /* as those of redis.php */
+        ] as $call) {
+            $error = self::errorWithArguments($call);
+            $this->assertStringNotContainsString('secret', $error->getMessage());
+            $arguments = \array_map(static fn (array $frame): array => $frame['args'],
+                \array_filter($error->getTrace(), static fn (array $frame): bool =>
+                    \in_array($frame['class'] ?? '', [Client::class, Native::class])));
+            $this->assertNotSame([], $arguments);
+            if (\PHP_VERSION_ID >= 80200) { /* before it no argument of a trace can be hidden */
+                $this->assertStringNotContainsString('secret', \print_r($arguments, true));
+            }
         }
     }
 
