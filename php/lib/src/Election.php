@@ -96,4 +96,8 @@ final class Election
         $this->isStopped = true;
         $this->lock->stop();
     }
+
+    private function __clone()
+    {
+    }
 }

@@ -182,10 +182,10 @@ final class ClientTest extends NodesTestCase
         $this->assertStringEndsWith("# EOF\n", $figures);
     }
 
-    public function testClientAndLockAreNeitherClonedNorSerialised(): void
+    public function testClientLockAndElectionAreNotClonedNorSerialised(): void
     {
         $client = $this->client();
-        foreach ([$client, $client->lock('x')] as $object) {
+        foreach ([$client, $client->lock('x'), $client->election('x')] as $object) {
             try {
                 \serialize($object);
                 $this->fail('serialised');
