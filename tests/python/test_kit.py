@@ -1,12 +1,14 @@
 """The cluster kit, as users of the package have it: its nodes grant locks at once, new ones do not."""
 
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
 
 import libredlock
+from libredlock.testing import Cluster, FakeServer
 from patience import GENEROUS_TIMEOUTS
 
 MARKER = "libredlock:m"
@@ -130,3 +132,16 @@ def test_markers_are_no_keys_of_locks(make_cluster):
     assert cluster.keys() == {b"r": [0]}
     with pytest.raises(AssertionError, match="keys are left"):
         cluster.no_keys(0.1)
+
+
+def test_a_forked_child_leaves_its_parents_servers_alone():
+    with Cluster(1) as cluster, FakeServer() as fake:
+        child = os.fork()
+        if child == 0:
+            fake.close()
+            cluster.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert os.path.isdir(cluster.folder) and cluster[0].command("PING") == b"PONG"
+        socket.create_connection((fake.host, fake.port)).close()
+    assert not os.path.exists(cluster.folder)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import socket
 import struct
 import threading
@@ -38,6 +39,7 @@ class FakeServer:
         self.connections: List[socket.socket] = []
         self.accepted = 0
         self.bootstrap()
+        self._owner = os.getpid()
         self._go = threading.Event()
         self._lock = threading.Lock()
         self._listen(accepting)
@@ -76,6 +78,8 @@ class FakeServer:
         self._go.set()
 
     def close(self) -> None:
+        if os.getpid() != self._owner:  # what is shut in a forked child is shut for its parent, too
+            return
         self._go.set()
         _shut(self._listener.sock)  # wakes accept, which close alone does not
         self._listener.close()

@@ -429,7 +429,7 @@ class Cluster:
             if not shutil.which(program):
                 raise RuntimeError("server %r is not installed" % program)
         self.folder = tempfile.mkdtemp(prefix="redlock-nodes-")
-        weakref.finalize(self, _remove, self.folder, os.getpid())
+        self._remove = weakref.finalize(self, _remove, self.folder, os.getpid())
         self.tls = tls
         self.nodes: List[Node] = []
         try:
@@ -514,7 +514,7 @@ class Cluster:
     def close(self) -> None:
         for node in self.nodes:
             node.close()
-        _remove(self.folder, os.getpid())
+        self._remove()
 
     def __len__(self) -> int:
         return len(self.nodes)
