@@ -65,7 +65,9 @@ zend_string *native_lock_get(native_lock *lock, const char *name)
 void native_lock_set(native_lock *lock, const char *name, const char *value)
 {
   int status = redlock_lock_set(lock->handle, name, value);
-  if (status != REDLOCK_OK)
+  if (status == REDLOCK_IN_FLIGHT)
+    native_lock_fail(lock, status);
+  else if (status != REDLOCK_OK)
     redlock_php_throw_status(status, redlock_php_lock_message(lock->handle));
 }
 

@@ -221,12 +221,18 @@ final class FiberTest extends NodesTestCase
         $this->assertSame('ended', $extending->getReturn());
     }
 
-    public function testTwoFibersInOneHoldAreRefused(): void
+    /** @dataProvider secondActs */
+    public function testTwoFibersInOneHoldAreRefused(string $second): void
     {
         $hold = $this->fiberClient()->lock('shared object')->acquire();
         $this->expectException(InFlightException::class);
         $this->expectExceptionMessage('"shared object": another Fiber, coroutine or signal handler is using this hold');
-        $this->loop->run([static fn () => $hold->extend(), static fn () => $hold->extend()]);
+        $this->loop->run([static fn () => $hold->extend(), static fn () => $hold->$second()]);
+    }
+
+    public static function secondActs(): array
+    {
+        return ['extend' => ['extend'], 'downgrade' => ['downgrade']];
     }
 
     public function testADrainWhileALockIsReleasedIsNoFailure(): void
