@@ -367,6 +367,18 @@ final class MemoryClientTest extends TestCase
         $this->assertSame([0, 1], [$held->slot(), $defaults->lock('gpu')->acquire()->slot()]);
     }
 
+    public function testATokenOfAnotherLockIsNotReleased(): void
+    {
+        foreach ([['r', false, 'other', LostException::class], ['s', true, 's', BusyException::class]] as $case) {
+            [$resource, $isShared, $adopted, $failure] = $case;
+            $token = $this->client->lock($resource, shared: $isShared)->acquire()->detach();
+            foreach (['extend', 'release'] as $act) {
+                self::refusal($failure, fn () => $this->client->adopt($adopted, $token)->$act());
+            }
+            $this->assertSame($token, $this->client->status($resource)->token);
+        }
+    }
+
     public function testStatusAndRemoveAreAsOnNodes(): void
     {
         $gpu = $this->client->lock('gpu', permits: 3);

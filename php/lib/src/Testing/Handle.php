@@ -378,8 +378,11 @@ final class Handle
     private function release(): int
     {
         $status = $this->statusOfHeld();
-        if ($status !== \REDLOCK_NOT_HELD && --$this->depth === 0) {
-            $this->abandon();
+        if ($status === \REDLOCK_BUSY) {
+            $this->state = \REDLOCK_STATE_FREE;
+        } elseif ($status !== \REDLOCK_NOT_HELD && --$this->depth === 0) {
+            $this->state === \REDLOCK_STATE_LOST || $this->abandon();
+            $this->state = \REDLOCK_STATE_FREE;
             $this->message = $status === \REDLOCK_OK ? 'released' : $this->message;
         }
         return $status;
@@ -388,11 +391,15 @@ final class Handle
     private function statusOfHeld(): int
     {
         $state = $this->state();
-        if ($state === \REDLOCK_STATE_ADOPTED && $this->store->find($this->token) === null) {
-            $this->lose('gone');
-            $state = \REDLOCK_STATE_LOST;
+        if ($state === \REDLOCK_STATE_ADOPTED) {
+            $held = $this->store->find($this->token);
+            if ($held === null || \array_diff($this->resources, $held['resources']) !== []) {
+                $this->lose('gone');
+            } elseif ($held['isShared'] && !$this->is('shared')) {
+                return $this->told(\REDLOCK_BUSY, 'held in another form: shared; give shared');
+            }
         }
-        return match ($state) {
+        return match ($this->state) {
             \REDLOCK_STATE_FREE => $this->told(\REDLOCK_NOT_HELD, 'not acquired by this handle'),
             \REDLOCK_STATE_LOST => \REDLOCK_LOST,
             default => \REDLOCK_OK,
