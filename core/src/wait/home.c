@@ -7,6 +7,8 @@
 
 #define SLOW_FACTOR 4 /* a home node is several times slower than a majority, and by more than this */
 #define SLOW_MIN_NS (20 * RLK_NS_PER_MS) /* a busy machine makes single answers of a quick node late, too */
+#define REFUSED_NS                                                                                                     \
+  (1000 * RLK_NS_PER_MS) /* one that has refused a write is home again after this, unless it does again */
 
 static uint64_t mix(uint64_t h)
 {
@@ -55,16 +57,17 @@ static int is_slow(const struct rlk_engine *e, const struct rlk_node *n)
   return rtt_ns && n->quick_rtt_ns > SLOW_FACTOR * rtt_ns + SLOW_MIN_NS;
 }
 
-/* It takes no places either, unlike one whose memory is full. */
-static int refuses_writes(const struct rlk_node *n)
+/* It takes no places either, unlike one whose memory is full. Clients find that this is over at the same time: those
+ * whose scripts write nothing, as others hold the lock, hear nothing of it. */
+static int refuses_writes(const struct rlk_node *n, int64_t now)
 {
-  return n->refused_set_ns &&
+  return n->refused_set_ns && now - n->refused_set_ns < REFUSED_NS &&
          (n->refused_set_why.why == RLK_WHY_MISCONF || n->refused_set_why.why == RLK_WHY_NOREPLICAS);
 }
 
 static int may_be_home(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
 {
-  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n) && !refuses_writes(n);
+  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n) && !refuses_writes(n, now);
 }
 
 int rlk_home_has_majority(const redlock_lock *lock, int64_t now)

@@ -232,6 +232,18 @@ def test_a_full_home_costs_nobody_its_turn(nodes, home_of_r, held, queued):
     assert not any(map(warnings, clients))
 
 
+def test_who_waits_returns_to_a_home_that_takes_writes_again(home_of_r, nodes, held, make_client):
+    """Its own script finds the lock taken and writes nothing, so it shows nothing."""
+    home_of_r.config_set("min-replicas-to-write", 1)
+    client = make_client(nodes.urls, **LONG)
+    lock = client.lock()
+    lock.add("s")
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: places(nodes), 20, "it waits on another node")
+    home_of_r.config_set("min-replicas-to-write", 0)
+    spin(client, lambda: members(home_of_r), 5, "it waits at home")
+
+
 def test_a_script_that_ends_at_last_is_no_reason_to_warn(make_client, fake_server):
     """Until then the server refuses a place, and SUBSCRIBE."""
     busy = b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
