@@ -415,16 +415,19 @@ static void ask_soon(redlock_lock *lock, int64_t now)
     rlk_sleep_until(lock, now + RLK_ASK_MIN_NS);
 }
 
-/* A hint: its key may have been released, there or elsewhere. */
+/* A hint: its key may have been released, there or elsewhere. After an attempt in vain it makes the next one no sooner
+ * than 5 ms behind that. */
 static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
 {
+  int64_t soon_ns = lock->round.asked_all_ns + RLK_ASK_MIN_NS;
   int is_pausing = now < lock->wait->pause_until_ns;
-  if (rlk_room_is_trying(lock) || (is_release && is_pausing)) {
+  if (rlk_room_is_trying(lock) || (is_release && is_pausing && now < soon_ns)) {
     lock->wait->is_told = 1; /* its finding may be older */
-    ask_soon(lock, now);
+    if (lock->op.phase == RLK_SLEEPING)
+      rlk_sleep_until(lock, soon_ns);
     return RLK_TURN_NONE;
   }
-  return is_pausing || lock->op.phase == RLK_IDLE ? RLK_TURN_NONE : RLK_TURN_ATTEMPT;
+  return (is_pausing && !is_release) || lock->op.phase == RLK_IDLE ? RLK_TURN_NONE : RLK_TURN_ATTEMPT;
 }
 
 /* One before it has been woken, and should have taken the lock by then. */
