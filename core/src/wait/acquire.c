@@ -24,7 +24,7 @@ static int advance(redlock_lock *lock, int64_t now);
 static int attempt(redlock_lock *lock, int64_t now)
 {
   int status;
-  lock->wait->is_told = 0;
+  lock->wait->is_told = lock->wait->is_released = 0;
   rlk_others_look(lock, now);
   status = rlk_attempt_begin(lock, now);
   return status == REDLOCK_PENDING ? advance(lock, now) : status;

@@ -247,7 +247,7 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
   if (is_first && until_ns == 0 && (now >= lock->wait->pause_until_ns || lock->wait->is_told))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
-  if (rank == 0 && rlk_round_is_overdue(lock, now))
+  if (rank == 0 && (lock->wait->is_released || rlk_round_is_overdue(lock, now)))
     return RLK_TURN_ATTEMPT;
   if (is_first && until_ns == 0)
     return rlk_sleep_until(lock, lock->wait->pause_until_ns);
@@ -284,7 +284,7 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
   struct rlk_room *room = NULL;
   int is_known = rlk_heard(lock, 1, RLK_CONTENDED_NS, now) && !RLK_MUTANT(QUEUE_JUMPER);
   lock->wait->place.number = 0;
-  lock->wait->in_vain = lock->wait->is_told = 0;
+  lock->wait->in_vain = lock->wait->is_told = lock->wait->is_released = 0;
   lock->wait->pause_until_ns = 0;
   lock->wait->others.are_waiting = 0;
   lock->attempt.began_ns = lock->wait->arrived_ns = lock->round.asked_all_ns = now;
@@ -408,9 +408,11 @@ void rlk_queue_leave(redlock_lock *lock)
 
 /* ---- wake-ups ---- */
 
-/* Another node than home has woken it. Home does, too, unless somebody stands before it there. */
-static void ask_soon(redlock_lock *lock, int64_t now)
+/* Another node than home has woken it. Home does, too, unless somebody stands before it there, or the release did not
+ * reach it. */
+static void ask_soon(redlock_lock *lock, int is_release, int64_t now)
 {
+  lock->wait->is_released |= is_release && !rlk_room_is_trying(lock);
   if (lock->op.phase == RLK_SLEEPING && now + RLK_ASK_MIN_NS < lock->attempt.wake_ns)
     rlk_sleep_until(lock, now + RLK_ASK_MIN_NS);
 }
@@ -455,7 +457,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   else if (strchr(text, '?'))
     ask_later(lock, now);
   else if (node != lock->wait->home)
-    ask_soon(lock, now);
+    ask_soon(lock, !strchr(text, '!'), now);
   else
     turn = hear(lock, !strchr(text, '!'), now);
   return turn == RLK_TURN_ATTEMPT ? lock : NULL;

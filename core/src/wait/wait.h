@@ -55,6 +55,7 @@ struct rlk_wait {
   struct rlk_rank rank;          /* at home */
   int64_t told_ns;               /* by when it was told to ask again; RLK_NEVER */
   int is_told;                   /* that it is its turn, while an attempt or a pause was under way */
+  int is_released;               /* another node than home told of a release, since its last attempt */
   int in_vain;                   /* attempts that failed although its turn had come */
   int64_t pause_until_ns;        /* ... and until when there is no other one */
   struct rlk_part_wait *parts;   /* of several resources; NULL: it has not waited yet */

@@ -252,6 +252,26 @@ def test_a_full_home_lets_nobody_pass_those_who_wait(home_of_r, nodes, make_clie
     in_time(min(map(served.count, locks[1:])) > 20)
 
 
+@pytest.mark.parametrize("option", [{}, {"shared": "true"}], ids=["alone", "shared"])
+def test_who_cannot_reach_home_wakes_who_waits_there(home_of_r, nodes, proxies, make_client, option):
+    """The key stays at home. Those who wait hear of the release from the second node."""
+    proxy = proxies[nodes.nodes.index(home_of_r)]
+    held = make_client([proxy.url for proxy in proxies], **LONG).lock()
+    client = make_client(nodes.urls, **LONG)
+    assert held.acquire(GENEROUS_WAIT_MS) == OK
+    waiting = Call(client.lock(**option).acquire, GENEROUS_WAIT_MS)
+    second = in_order(nodes)[1]
+    eventually(lambda: any(place[-1] in b"13579" for place in members(second)), 20, "it listens on the second node")
+    proxy.refuse()
+    proxy.drop()
+    attempts = client.describe()["attempts"]
+    eventually(lambda: client.describe()["attempts"] > attempts, 20, "it has just tried all nodes")
+    began_ms = now_ms()
+    assert held.release() == OK
+    assert waiting.join() == OK
+    in_time(now_ms() - began_ms < 100)
+
+
 def test_who_waits_returns_to_a_home_that_takes_writes_again(home_of_r, nodes, held, make_client):
     """Its own script finds the lock taken and writes nothing, so it shows nothing."""
     home_of_r.config_set("min-replicas-to-write", 1)
