@@ -113,12 +113,12 @@
   "end\n"
 
 /* Takes a place or keeps it, by its new name if a listener has come or gone, and promises to ask again: {how many are
- * before it, when the key ends}. The first is 0 for one that nobody excludes who is before it; of several resources it
- * is 1 if no other such lock is before it. The second is -2 if what it wants can be had here; who finds that and is not
- * the first wakes the first. A slow request makes its sender seem to have arrived later, so the earliest time counts;
- * ARGV[8] gives the time itself, and ARGV[9] for how long others may pass. ARGV[10] waiters stand behind it. Who could
- * not take the place back (ZREM is denied) gets none. The first write takes no memory: a server whose memory is full
- * allows all writes after it. */
+ * before it, when the key ends}. The first is 0 for one that nobody excludes who is before it, or -n if n of those are
+ * readers as it is; of several resources it is 1 if no other such lock is before it. The second is -2 if what it wants
+ * can be had here; who finds that and is not the first wakes the first. A slow request makes its sender seem to have
+ * arrived later, so the earliest time counts; ARGV[8] gives the time itself, and ARGV[9] for how long others may pass.
+ * ARGV[10] waiters stand behind it. Who could not take the place back (ZREM is denied) gets none. The first write takes
+ * no memory: a server whose memory is full allows all writes after it. */
 #define ASK_TEXT \
   QUEUE("ARGV[7]", "ARGV[6]") \
   "for i=1,1000 do\n" \
@@ -141,7 +141,7 @@
   "if open then\n" \
   "  if open>0 then redis.call('ZADD',P,now+open,'o'..me) else redis.call('ZREM',P,'o'..me) end\n" \
   "end\n" \
-  "local n,shares,rank=redis.call('ZRANK',Q,me),me:byte(17)==47,0\n" \
+  "local n,shares,rank,readers=redis.call('ZRANK',Q,me),me:byte(17)==47,0,0\n" \
   "redis.call('ZADD',P,by(now+ARGV[3]+math.min(n*ARGV[4],ARGV[5]),ARGV[10]),me)\n" \
   "if not since then ends=redis.pcall('PEXPIRE',Q,60000) end\n" \
   "if ends~=1 then gone(me) gone('o'..me) end\n" \
@@ -153,8 +153,10 @@
   "  local h=some[i%8+1]\n" \
   "  if not h or rank>1 then break end\n" \
   "  if open then rank=h:byte(18)==115 and n+1 or 1\n" \
-  "  elseif not passes(h) and not (shares and h:byte(17)==47) then rank=n end\n" \
+  "  elseif shares and h:byte(17)==47 then readers=readers+1\n" \
+  "  elseif not passes(h) then rank=n end\n" \
   "end\n" \
+  "if rank==0 then rank=-readers end\n" \
   "if free(me) then\n" \
   "  if rank>0 or (open or 0)>0 then wake() end\n" \
   "  return {rank,-2}\n" \
@@ -203,7 +205,7 @@ const struct rlk_script
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_ask = {.text = ASK_TEXT, .hash = "847c5d4c9528371b90e47329f273ee21fe5a5962", .bit = RLK_SCRIPT_ASK},
+  rlk_script_ask = {.text = ASK_TEXT, .hash = "17881458c620b4735db87ff85a8fe54fa1b756cc", .bit = RLK_SCRIPT_ASK},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "22fa497eea41a0219ab757072800e66f8c062799",
                           .bit = RLK_SCRIPT_HAND_OVER},
   rlk_script_leave = {.text = LEAVE_TEXT, .hash = "abce1030ed3ad376daae805f4a17600afe62a30b", .bit = RLK_SCRIPT_LEAVE},

@@ -122,14 +122,14 @@ static void spare_place_arrived(struct rlk_node *n, struct rlk_outcome *out)
   if (out->fault == RLK_FAULT_PERMISSION || out->fault == RLK_FAULT_UNKNOWN)
     rlk_room_denied(n, out->now_ns);
   else if (out->fault == RLK_FAULT_NONE && lock && rlk_in_flight(lock) && rlk_has_place(lock))
-    rlk_place_mark(&lock->wait->place.first, n->index, out->reply->integers[0] == 0);
+    rlk_place_mark(&lock->wait->place.first, n->index, out->reply->integers[0] <= 0);
 }
 
 /* A rank and a PTTL: sums of them with times do not overflow. */
 static uint8_t place_fits(const struct rlk_request *r, const struct rlk_reply *reply)
 {
   (void)r;
-  return rlk_reply_is_pair(reply) && reply->integers[0] >= 0 && reply->integers[0] <= RANK_MAX &&
+  return rlk_reply_is_pair(reply) && reply->integers[0] >= -RANK_MAX && reply->integers[0] <= RANK_MAX &&
                  reply->integers[1] >= -2
              ? RLK_FITS
              : RLK_MISFIT;

@@ -15,6 +15,7 @@
 #define MS RLK_NS_PER_MS
 #define SPREAD_NS (10 * MS)       /* between waiters that would ask at the same moment, */
 #define SPREAD_MAX_NS (1000 * MS) /* ... at most */
+#define READER_NS (190 * MS)      /* so much later for each reader before it one asks all nodes if home has a leftover */
 #define RESOURCE_MAX 65536        /* longer ones are waited for without the queue */
 #define VAIN_MAX_NS (100 * MS)    /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
 #define VAIN_MAX 5                /* after so many, one that is pinned to a slot joins the queue again at the end */
@@ -238,16 +239,16 @@ static int is_first_above(const redlock_lock *lock)
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
-  int is_first = rank == 0 || is_first_above(lock) || RLK_MUTANT(QUEUE_JUMPER);
+  int is_first = rank <= 0 || is_first_above(lock) || RLK_MUTANT(QUEUE_JUMPER);
   int is_cleared = lock->wait->rank.before - rank >= CLEARED_MAX;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
-  rlk_rank_note(&lock->wait->rank, rank, now);
+  rlk_rank_note(&lock->wait->rank, rlk_larger(rank, 0), now);
   note_key(lock, until_ns);
   if (is_first && until_ns == 0 && (now >= lock->wait->pause_until_ns || lock->wait->is_told))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
-  if (rank == 0 && (lock->wait->is_released || rlk_round_is_overdue(lock, now)))
+  if (rank <= 0 && (lock->wait->is_released || rlk_round_is_overdue(lock, now + rank * READER_NS)))
     return RLK_TURN_ATTEMPT;
   if (is_first && until_ns == 0)
     return rlk_sleep_until(lock, lock->wait->pause_until_ns);

@@ -102,6 +102,35 @@ def test_a_home_that_becomes_slow_is_left_soon(nodes, home_of_r, make_client, pr
     assert sum(counts) - before > 400, "in the last second"
 
 
+READERS = 30
+
+
+def test_of_many_readers_that_wait_few_try(nodes, make_client):
+    """Each could have the lock if home had the key of a holder that is gone."""
+    writer = make_client(nodes.urls).lock(**LONG)
+    assert writer.acquire(5000) == OK
+    clients = [make_client(nodes.urls) for _ in range(READERS)]
+    calls = [Call(client.lock(shared="true").acquire, 60000) for client in clients]
+    places_be(nodes, READERS)
+    before = sum(client.describe()["attempts"] for client in clients)
+    time.sleep(5)
+    assert sum(client.describe()["attempts"] for client in clients) - before < 80
+    assert writer.release() == OK
+    assert all(call.join() == OK for call in calls)
+
+
+def test_readers_do_not_wait_for_the_end_of_a_leftover(nodes, home_of_r, make_client):
+    """The key of a holder that is gone ends at home last."""
+    for node in nodes:
+        node.command("SET", "r", "left-behind", "PX", "60000" if node is home_of_r else "5000")
+    calls = [Call(make_client(nodes.urls).lock(shared="true").acquire, 60000) for _ in range(READERS)]
+    places_be(nodes, READERS)
+    eventually(lambda: not nodes[0].command("EXISTS", "r") or not nodes[1].command("EXISTS", "r"), 20)
+    begun_s = time.monotonic()
+    assert all(call.join() == OK for call in calls)
+    assert time.monotonic() - begun_s < 2
+
+
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
 def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
     urls = [proxy.url for proxy in proxies]
