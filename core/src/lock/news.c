@@ -54,12 +54,15 @@ static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_
   }
 }
 
+/* A sleeper may stand in the queue of that node, which wakes nobody any more: it looks for another one at once. */
 static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   redlock_lock *next;
   for (redlock_lock *lock = e->flights; lock; lock = next) {
     uint8_t *vote = &lock->votes[n->index];
     next = lock->flight.next;
+    if (lock->op.phase == RLK_SLEEPING && n->failures <= 2)
+      rlk_timer_set(&e->net.timers, &lock->op.timer, now);
     if (lock->op.kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
       continue; /* its deletes are answered before it is closed */
     if (lock->op.phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))

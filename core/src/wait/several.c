@@ -7,6 +7,7 @@
 
 #include "../lock/backoff.h"
 #include "../lock/round.h"
+#include "home.h"
 #include "room.h"
 
 #define MS RLK_NS_PER_MS
@@ -106,19 +107,24 @@ static void ask(redlock_lock *lock, int part, int64_t now)
     leave(lock, part);
   at->home = home;
   at->asked_ns = now;
-  at->ask_ns = now + rlk_larger(rlk_rank_pause_ns(lock, &at->rank, home, now), /* the answer may be under way */
-                                home >= 0 ? 2 * lock->engine->net.nodes[home].rtt_ns : 0);
+  at->ask_ns = now + rlk_larger(rlk_smaller(rlk_rank_pause_ns(lock, &at->rank, home, now), RLK_LATE_NS),
+                                home >= 0 ? 2 * lock->engine->net.nodes[home].rtt_ns : 0); /* unless it is answered */
   if (home < 0 || rlk_place_ask_at(lock, home, &rlk_row_place_of_several, part, now) != 0) {
     at->rank.before = 0; /* it tries beside that queue */
     at->is_free = 1;
   }
 }
 
+static int is_due(const redlock_lock *lock, const struct rlk_part_wait *at, int64_t now)
+{
+  return now >= at->ask_ns || (at->home >= 0 && lock->engine->net.nodes[at->home].state != RLK_NODE_READY);
+}
+
 static int64_t ask_those_due(redlock_lock *lock, int64_t now)
 {
   int64_t due_ns = RLK_NEVER;
   for (int i = 0; i < lock->key->count; i++)
-    if (now >= lock->wait->parts[i].ask_ns)
+    if (is_due(lock, &lock->wait->parts[i], now))
       ask(lock, i, now);
   for (int i = 0; i < lock->key->count; i++)
     due_ns = lock->wait->parts[i].ask_ns < due_ns ? lock->wait->parts[i].ask_ns : due_ns;

@@ -131,6 +131,29 @@ def test_readers_do_not_wait_for_the_end_of_a_leftover(nodes, home_of_r, make_cl
     assert time.monotonic() - begun_s < 2
 
 
+@pytest.mark.parametrize("dies, longest_s", [("kill", 0.3), ("stop", 4.5)])
+@pytest.mark.parametrize("resources", ["r", "rs"])
+def test_who_is_far_back_finds_another_home(nodes, home_of_r, make_client, resources, dies, longest_s):
+    """It sleeps until it is woken, which a home that is gone does not do: that shows by the connection, or else when it
+    asks again, after 4 s at most."""
+    end_s, waits_s = time.monotonic() + 10, []
+
+    def repeat(lock):
+        while time.monotonic() < end_s:
+            begun_s = time.monotonic()
+            assert lock.acquire(60000) == OK, lock.message
+            waits_s.append(time.monotonic() - begun_s)
+            time.sleep(0.01)
+            assert lock.release() == OK
+
+    calls = [Call(repeat, make_client(nodes.urls, node_timeout_ms="auto").lock(*resources, **LONG)) for _ in range(20)]
+    time.sleep(3)
+    getattr(home_of_r, dies)()
+    for call in calls:
+        call.join()
+    assert max(waits_s) < longest_s
+
+
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
 def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
     urls = [proxy.url for proxy in proxies]
