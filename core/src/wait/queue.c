@@ -15,11 +15,11 @@
 #define MS RLK_NS_PER_MS
 #define SPREAD_NS (10 * MS)       /* between waiters that would ask at the same moment, */
 #define SPREAD_MAX_NS (1000 * MS) /* ... at most */
-#define READER_NS (190 * MS)      /* so much later for each reader before it one asks all nodes if home has a leftover */
-#define RESOURCE_MAX 65536        /* longer ones are waited for without the queue */
-#define VAIN_MAX_NS (100 * MS)    /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
-#define VAIN_MAX 5                /* after so many, one that is pinned to a slot joins the queue again at the end */
-#define CLEARED_MAX 1000          /* so many places one script clears away at most (node/scripts.c): more may be left */
+#define READER_NS (190 * MS)   /* so much later for each reader before it one asks all nodes if home has a leftover */
+#define RESOURCE_MAX 65536     /* longer ones are waited for without the queue */
+#define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
+#define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
+#define CLEARED_MAX 1000       /* so many places one script clears away at most (node/scripts.c): more may be left */
 
 /* ---- the waiters behind a leader ---- */
 
