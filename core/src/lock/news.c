@@ -54,15 +54,20 @@ static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_
   }
 }
 
-/* A sleeper may stand in the queue of that node, which wakes nobody any more: it looks for another one at once. */
+/* They may stand in the queue of a node to which the connection has broken: it does not wake them any more. */
+static void wake_sleepers(struct rlk_engine *e, int64_t now)
+{
+  for (redlock_lock *lock = e->flights; lock; lock = lock->flight.next)
+    if (lock->op.phase == RLK_SLEEPING)
+      rlk_timer_set(&e->net.timers, &lock->op.timer, now);
+}
+
 static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   redlock_lock *next;
   for (redlock_lock *lock = e->flights; lock; lock = next) {
     uint8_t *vote = &lock->votes[n->index];
     next = lock->flight.next;
-    if (lock->op.phase == RLK_SLEEPING && n->failures <= 2)
-      rlk_timer_set(&e->net.timers, &lock->op.timer, now);
     if (lock->op.kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
       continue; /* its deletes are answered before it is closed */
     if (lock->op.phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))
@@ -116,10 +121,15 @@ void rlk_news(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome
     break;
   case RLK_OUTCOME_JOINABLE: ask_those_that_wait(e, n, out->now_ns); break;
   case RLK_OUTCOME_READY:
+    wake_sleepers(e, out->now_ns);
     ask_those_that_wait(e, n, out->now_ns);
     rlk_claims_pay(e, n, out->now_ns);
     break;
   case RLK_OUTCOME_PAYABLE: rlk_claims_pay(e, n, out->now_ns); break;
-  default: give_up_waiting(e, n, out->now_ns); break;
+  default:
+    if (n->failures <= 2) /* of which the first is followed by a new connection at once */
+      wake_sleepers(e, out->now_ns);
+    give_up_waiting(e, n, out->now_ns);
+    break;
   }
 }

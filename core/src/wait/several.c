@@ -7,6 +7,7 @@
 
 #include "../lock/backoff.h"
 #include "../lock/round.h"
+#include "../node/listener.h"
 #include "home.h"
 #include "room.h"
 
@@ -115,9 +116,11 @@ static void ask(redlock_lock *lock, int part, int64_t now)
   }
 }
 
+/* Or it was to be woken, and its listener is gone. */
 static int is_due(const redlock_lock *lock, const struct rlk_part_wait *at, int64_t now)
 {
-  return now >= at->ask_ns || (at->home >= 0 && lock->engine->net.nodes[at->home].state != RLK_NODE_READY);
+  return now >= at->ask_ns ||
+         (at->home >= 0 && at->listens && !rlk_listener_is_ready(&lock->engine->net.nodes[at->home]));
 }
 
 static int64_t ask_those_due(redlock_lock *lock, int64_t now)
