@@ -48,7 +48,8 @@ def test_a_hundred_threads_share_a_client(client, nodes):
 
     in_threads(100, work)
     assert counts == [30] * 10
-    assert max(len(node.clients()) for node in nodes) <= 2  # whatever the number of threads; the second tells waiters
+    # whatever the number of threads: the second tells waiters, and a third one may be replacing a silent one
+    assert max(len(node.clients()) for node in nodes) <= 3
     nodes.no_keys()
 
 
