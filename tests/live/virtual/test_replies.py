@@ -71,7 +71,7 @@ def test_only_ok_is_a_vote(make_client, fake_server):
     lock = make_client([f.url for f in fakes]).lock()
     assert lock.acquire() == NO_QUORUM and lock.state == rl.FREE
     assert lock.said("an unexpected reply to SET") >= 2
-    token = next(args[2] for args in fakes[0].seen if args[0] == b"SET")
+    token = next(args[2] for fake in fakes for args in fake.seen if args[0] == b"SET")
     spin(lock.client, lambda: all(any(args[0] == b"EVALSHA" and token in args for args in f.seen) for f in fakes))
 
 
