@@ -52,7 +52,7 @@ def test_a_drain_does_not_wait_for_one_that_settles(nodes, make_client):
     nodes[0].stop()
     assert other.acquire() == OK
     settling = Call(other.settle, -1)
-    eventually(lambda: other.release() == rl.IN_FLIGHT, what="the other thread settles")
+    eventually(lambda: other.set("renew", "false") == rl.IN_FLIGHT, what="the other thread settles")
     draining = Call(client.drain, 5000)
     eventually(lambda: not any(node.get("held") for node in nodes.nodes[1:]), 3)
     assert settling.join() == rl.PENDING
