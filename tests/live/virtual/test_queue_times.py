@@ -40,21 +40,24 @@ def test_no_win_waits_for_a_home_that_is_further(nodes, make_client, proxy, wait
         assert other.release() == OK and waiter.join() == OK
 
 
+def take_turns(lock, end_s, hold_s, waits_s):
+    """Acquires and releases it until then, and notes how long each acquisition took."""
+    while time.monotonic() < end_s:
+        begun_s = time.monotonic()
+        assert lock.acquire(60000) == OK, lock.message
+        waits_s.append(time.monotonic() - begun_s)
+        time.sleep(hold_s)
+        assert lock.release() == OK
+
+
 @pytest.mark.parametrize("others, wake", [("", "auto"), ("a", "auto"), ("ab", "auto"), ("", "poll")])
 def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
     """Beside locks of one of their resources, too, they need not find out by asking that it is their turn."""
     end_s, waits_s = time.monotonic() + 3, []
 
-    def repeat(lock, longest_s):
-        while time.monotonic() < end_s:
-            begun_s = time.monotonic()
-            assert lock.acquire(60000) == OK, lock.message
-            longest_s.append(time.monotonic() - begun_s)
-            time.sleep(0.005)
-            assert lock.release() == OK
-
-    calls = [Call(repeat, make_client(nodes.urls, wake=wake).lock("a", "b", **LONG), waits_s) for _ in range(8)]
-    calls += [Call(repeat, make_client(nodes.urls).lock(resource, **LONG), []) for resource in others]
+    calls = [Call(take_turns, make_client(nodes.urls, wake=wake).lock("a", "b", **LONG), end_s, 0.005, waits_s)
+             for _ in range(8)]
+    calls += [Call(take_turns, make_client(nodes.urls).lock(resource, **LONG), end_s, 0.005, []) for resource in others]
     for call in calls:
         call.join()
     assert max(waits_s) < 0.2
@@ -62,44 +65,31 @@ def test_locks_of_several_hand_over_at_once(nodes, make_client, others, wake):
 
 def test_locks_of_several_take_turns_where_homes_are_far(nodes, make_client, proxies):
     """They win before the homes of their resources say that others wait, and know it from the release before."""
-    homes, wins, end_s = [in_order(nodes, resource)[0] for resource in (b"a", b"b")], [0] * 8, time.monotonic() + 20
+    homes, end_s = [in_order(nodes, resource)[0] for resource in (b"a", b"b")], time.monotonic() + 20
+    waits_s = [[] for _ in range(8)]
     for far_ms, node in zip((80, 60, 20, 5, 1), dict.fromkeys(homes + in_order(nodes))):
         proxies[nodes.nodes.index(node)].delay(up_ms=far_ms, down_ms=far_ms)
 
-    def repeat(number, lock):
-        while time.monotonic() < end_s:
-            assert lock.acquire(60000) == OK, lock.message
-            wins[number] += 1
-            time.sleep(0.02)
-            assert lock.release() == OK
-
-    for call in [Call(repeat, number, make_client([proxy.url for proxy in proxies]).lock("a", "b", **LONG))
-                 for number in range(len(wins))]:
+    urls = [proxy.url for proxy in proxies]
+    for call in [Call(take_turns, make_client(urls).lock("a", "b", **LONG), end_s, 0.02, own) for own in waits_s]:
         call.join()
+    wins = [len(own) for own in waits_s]
     assert min(wins) > 0.7 * max(wins), wins
 
 
 @pytest.mark.parametrize("permits", ["1", "2"])
 @pytest.mark.parametrize("late_ms", [30, 300])
 def test_a_home_that_becomes_slow_is_left_soon(nodes, home_of_r, make_client, proxies, late_ms, permits):
-    slow, counts, end_s = proxies[nodes.nodes.index(home_of_r)], [0] * 4, time.monotonic() + 5
-
-    def repeat(number, lock):
-        while time.monotonic() < end_s:
-            assert lock.acquire(60000) == OK, lock.message
-            counts[number] += 1
-            time.sleep(0.002)
-            assert lock.release() == OK
-
-    calls = [Call(repeat, number, make_client([proxy.url for proxy in proxies]).lock(permits=permits))
-             for number in range(4)]
+    slow, waits_s, end_s = proxies[nodes.nodes.index(home_of_r)], [], time.monotonic() + 5
+    urls = [proxy.url for proxy in proxies]
+    calls = [Call(take_turns, make_client(urls).lock(permits=permits), end_s, 0.002, waits_s) for _ in range(4)]
     time.sleep(1)
     slow.delay(down_ms=late_ms)
     time.sleep(3)
-    before = sum(counts)
+    before = len(waits_s)
     for call in calls:
         call.join()
-    assert sum(counts) - before > 400, "in the last second"
+    assert len(waits_s) - before > 400, "in the last second"
 
 
 READERS = 30
@@ -136,18 +126,10 @@ def test_readers_do_not_wait_for_the_end_of_a_leftover(nodes, home_of_r, make_cl
 def test_who_is_far_back_does_not_sleep_on(nodes, home_of_r, make_client, resources, happens, longest_s):
     """Home wakes it, unless the connection breaks or home hangs. That shows by the connection, or else when it asks
     again, after 4 s at most."""
-    end_s, waits_s = time.monotonic() + 10, []
-
-    def repeat(lock):
-        while time.monotonic() < end_s:
-            begun_s = time.monotonic()
-            assert lock.acquire(60000) == OK, lock.message
-            waits_s.append(time.monotonic() - begun_s)
-            time.sleep(0.01)
-            assert lock.release() == OK
-
-    calls = [Call(repeat, make_client(nodes.urls, node_timeout_ms="auto").lock(*resources, **LONG)) for _ in range(20)]
-    time.sleep(3)
+    end_s, waits_s = time.monotonic() + 7, []
+    calls = [Call(take_turns, make_client(nodes.urls, node_timeout_ms="auto").lock(*resources, **LONG), end_s, 0.01,
+                  waits_s) for _ in range(20)]
+    time.sleep(1)
     getattr(home_of_r, happens)()
     for call in calls:
         call.join()
