@@ -273,7 +273,7 @@ def test_loss_names_the_nodes_that_went(redlock, nodes):
 def test_loss_says_why_a_node_refused_to_renew(redlock, nodes):
     running = ready(redlock, *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
     for i in (0, 1, 3):
-        nodes[i].command("ACL", "SETUSER", "default", "-eval", "-evalsha")
+        nodes[i].command("ACL", "SETUSER", "default", "-evalsha")
     done = finish(running)
     assert done.returncode == LOST
     assert re.search(r"the lease expired: 2 of 5 .*: 3 nodes: error: NOPERM .*evalsha", done.stderr), done.stderr
