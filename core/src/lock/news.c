@@ -127,7 +127,7 @@ void rlk_news(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome
     break;
   case RLK_OUTCOME_PAYABLE: rlk_claims_pay(e, n, out->now_ns); break;
   default:
-    if (n->failures <= 2) /* of which the first is followed by a new connection at once */
+    if (n->failures <= 2) /* not again after each failed attempt to connect */
       wake_sleepers(e, out->now_ns);
     give_up_waiting(e, n, out->now_ns);
     break;

@@ -6,9 +6,8 @@
 #include "../base/hash.h"
 
 #define SLOW_FACTOR 4 /* a home node is several times slower than a majority, and by more than this */
-#define SLOW_MIN_NS (20 * RLK_NS_PER_MS) /* a busy machine makes single answers of a quick node late, too */
-#define REFUSED_NS                                                                                                     \
-  (1000 * RLK_NS_PER_MS) /* one that has refused a write is home again after this, unless it does again */
+#define SLOW_MIN_NS (20 * RLK_NS_PER_MS)     /* a busy machine makes single answers of a quick node late, too */
+#define UNWRITABLE_NS (1000 * RLK_NS_PER_MS) /* so long a node that has refused a write is not home */
 
 static uint64_t mix(uint64_t h)
 {
@@ -61,7 +60,7 @@ static int is_slow(const struct rlk_engine *e, const struct rlk_node *n)
  * whose scripts write nothing, as others hold the lock, hear nothing of it. */
 static int refuses_writes(const struct rlk_node *n, int64_t now)
 {
-  return n->refused_set_ns && now - n->refused_set_ns < REFUSED_NS &&
+  return n->refused_set_ns && now - n->refused_set_ns < UNWRITABLE_NS &&
          (n->refused_set_why.why == RLK_WHY_MISCONF || n->refused_set_why.why == RLK_WHY_NOREPLICAS);
 }
 
