@@ -235,25 +235,6 @@ def test_a_full_home_costs_nobody_its_turn(nodes, home_of_r, held, queued):
     assert not any(map(warnings, clients))
 
 
-def test_a_full_home_lets_nobody_pass_those_who_wait(home_of_r, nodes, make_client):
-    """It says that the lock is free at all times, so they try in vain. One that does not wait comes back at once."""
-    home_of_r.config_set("maxmemory", 1)
-    locks, served = [make_client(nodes.urls, **LONG).lock() for _ in range(3)], []
-
-    def hold(lock, wait_ms):
-        while len(served) < 100:
-            if lock.acquire(wait_ms) == OK:
-                served.append(lock)
-                time.sleep(0.01)
-                assert lock.release() == OK
-            else:
-                time.sleep(0.003)
-
-    for call in [Call(hold, lock, 0 if lock is locks[0] else GENEROUS_WAIT_MS) for lock in locks]:
-        call.join()
-    in_time(min(map(served.count, locks[1:])) > 20)
-
-
 @pytest.mark.parametrize("option", [{}, {"shared": "true"}], ids=["alone", "shared"])
 def test_who_cannot_reach_home_wakes_who_waits_there(home_of_r, nodes, proxies, make_client, option):
     """The key stays at home. Those who wait hear of the release from the second node."""

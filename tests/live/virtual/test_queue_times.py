@@ -283,3 +283,22 @@ def test_newcomer_a_little_further_from_home_queues_last(nodes, home_of_r, proxi
     asked = home_of_r.calls("zrank")
     assert lock.acquire(GENEROUS_WAIT_MS) == OK, lock.message
     assert home_of_r.calls("zrank") > asked, "it took a place before it took the lock"
+
+
+def test_a_full_home_lets_nobody_pass_those_who_wait(home_of_r, nodes, make_client):
+    """It says that the lock is free at all times, so they try in vain. One that does not wait comes back at once."""
+    home_of_r.config_set("maxmemory", 1)
+    locks, served = [make_client(nodes.urls, **LONG).lock() for _ in range(3)], []
+
+    def hold(lock, wait_ms):
+        while len(served) < 100:
+            if lock.acquire(wait_ms) == OK:
+                served.append(lock)
+                time.sleep(0.01)
+                assert lock.release() == OK
+            else:
+                time.sleep(0.003)
+
+    for call in [Call(hold, lock, 0 if lock is locks[0] else GENEROUS_WAIT_MS) for lock in locks]:
+        call.join()
+    assert min(map(served.count, locks[1:])) > 20
