@@ -1,7 +1,6 @@
 """Nothing that happens to the queue, or to those who stand in it, keeps anybody from the lock."""
 import itertools
 import operator
-import time
 
 import pytest
 
