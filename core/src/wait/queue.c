@@ -52,6 +52,7 @@ static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
   lock->wait->rank = from->wait->rank;
   lock->wait->in_vain = from->wait->in_vain;
   lock->wait->pause_until_ns = from->wait->pause_until_ns;
+  lock->wait->told_ns = from->wait->told_ns;
   stand_behind(from, now);
 }
 
@@ -359,7 +360,9 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
     return rlk_several_wait(lock, now);
   if (!lock->wait->room)
     return RLK_TURN_NONE;
-  return rlk_has_place(lock) ? rlk_sleep_until(lock, lock->wait->pause_until_ns) : ask_for_place(lock, now);
+  if (!rlk_has_place(lock))
+    return ask_for_place(lock, now);
+  return rlk_sleep_until(lock, rlk_smaller(lock->wait->pause_until_ns, lock->wait->told_ns));
 }
 
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
@@ -424,6 +427,7 @@ static enum rlk_turn hear(redlock_lock *lock, int is_release, int64_t now)
 {
   int64_t soon_ns = lock->round.asked_all_ns + RLK_ASK_MIN_NS;
   int is_pausing = now < lock->wait->pause_until_ns;
+  lock->wait->told_ns = rlk_smaller(lock->wait->told_ns, now + RLK_ASK_NS); /* or the node takes its place away */
   if (rlk_room_is_trying(lock) || (is_release && is_pausing && now < soon_ns)) {
     lock->wait->is_told = 1; /* its finding may be older */
     if (lock->op.phase == RLK_SLEEPING)

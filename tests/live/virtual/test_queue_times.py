@@ -3,12 +3,12 @@ takes any."""
 import pytest
 
 import rl
-from common import now_ms
+from common import now_ms, occupy
 from helpers import spin
 from queueing import GENEROUS_WAIT_MS, LONG, Turns, home, places_be, stand_before
-from rl import OK, PENDING
+from rl import BUSY, OK, PENDING
 from testing import eventually
-from waiters import PROMISES, QUEUE, in_order, places
+from waiters import PROMISES, QUEUE, in_order, members, places
 from world import Call, time
 
 
@@ -302,3 +302,19 @@ def test_a_full_home_lets_nobody_pass_those_who_wait(home_of_r, nodes, make_clie
     for call in [Call(hold, lock, 0 if lock is locks[0] else GENEROUS_WAIT_MS) for lock in locks]:
         call.join()
     assert min(map(served.count, locks[1:])) > 20
+
+
+def test_one_that_tries_in_vain_keeps_its_place(nodes, home_of_r, make_client):
+    """Home has not the key that others have. Whoever is woken promises to ask soon, and no attempt puts that off."""
+    occupy([node for node in nodes if node is not home_of_r][:3], ttl_ms=60000)
+    calls = [Call(make_client(nodes.urls).lock(**LONG).acquire, 4000)]
+    eventually(lambda: members(home_of_r) and members(home_of_r)[0][-1] in b"13579", 2, "it listens")
+    first = members(home_of_r)[0]
+    calls.append(Call(make_client(nodes.urls).lock(**LONG).acquire, 4000))
+    places_be(nodes, 2)
+    for step in range(300):
+        if step % 8 == 0:
+            home_of_r.command("PUBLISH", b"libredlock:w:" + first[:16], first)  # as a release does
+        time.sleep(0.01)
+        assert members(home_of_r)[0] == first
+    assert [call.join() for call in calls] == [BUSY, BUSY]
