@@ -5,6 +5,7 @@
 
 #include "../base/macros.h"
 #include "../base/mutant.h"
+#include "../lock/backoff.h"
 #include "../lock/kind.h"
 #include "../lock/round.h"
 #include "home.h"
@@ -16,6 +17,7 @@
 #define SPREAD_NS (10 * MS)       /* between waiters that would ask at the same moment, */
 #define SPREAD_MAX_NS (1000 * MS) /* ... at most */
 #define READER_NS (190 * MS)   /* so much later for each reader before it one asks all nodes if home has a leftover */
+#define TRIPS 4                /* a wait of fewer round trips does without the queue */
 #define RESOURCE_MAX 65536     /* longer ones are waited for without the queue */
 #define VAIN_MAX_NS (100 * MS) /* an attempt in vain is followed by a pause of 1 ms, which doubles up to this */
 #define VAIN_MAX 5             /* after so many, one that is pinned to a slot joins the queue again at the end */
@@ -271,7 +273,8 @@ enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fau
 
 int rlk_queue_is_used(const redlock_lock *lock)
 {
-  return RLK_INT(&lock->options, QUEUE) && lock->attempt.max == INT64_MAX && lock->key->resource_size <= RESOURCE_MAX;
+  return RLK_INT(&lock->options, QUEUE) && lock->attempt.max == INT64_MAX && !lock->wait->is_short &&
+         lock->key->resource_size <= RESOURCE_MAX;
 }
 
 void rlk_queue_forget(redlock_lock *lock)
@@ -279,6 +282,14 @@ void rlk_queue_forget(redlock_lock *lock)
   give_place_back(lock);
   rlk_place_hide(lock);
   lock->wait->place.number = 0;
+}
+
+/* It would end while the lock is handed on, and disturb those who wait for longer. Several resources take longer, as
+ * each of their queues is asked anew. */
+static int is_short(const redlock_lock *lock, int64_t now)
+{
+  int64_t least_ns = TRIPS * rlk_backoff_round_trip_ns(lock->engine) + (lock->key->count > 1 ? 2 * RLK_ASK_MIN_NS : 0);
+  return lock->op.deadline_ns - now < least_ns;
 }
 
 enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
@@ -291,6 +302,7 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
   lock->wait->others.are_waiting = 0;
   lock->attempt.began_ns = lock->wait->arrived_ns = lock->round.asked_all_ns = now;
   lock->wait->arrival = ++lock->engine->waits->arrivals;
+  lock->wait->is_short = is_short(lock, now);
   if ((!lock->engine->waits->room_count && !is_known) || !rlk_queue_is_used(lock))
     return RLK_TURN_NONE;
   rlk_round_clear(lock);
@@ -394,6 +406,11 @@ static void let_follow(redlock_lock *lock, redlock_lock *heir)
     }
 }
 
+static int others_wait(const redlock_lock *lock)
+{
+  return lock->wait->others.are_waiting || (rlk_has_place(lock) && lock->wait->rank.before > 0);
+}
+
 void rlk_queue_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait->room;
@@ -402,6 +419,8 @@ void rlk_queue_leave(redlock_lock *lock)
     rlk_room_leave(lock);
   if (room && lock->op.status == REDLOCK_OK && !lock->kind->shares && !lock->kind->many)
     room->ours_until_ns = lock->hold.acquired_ns + RLK_ASK_NS;
+  if (lock->op.kind == REDLOCK_ACQUIRE && lock->op.status != REDLOCK_OK && others_wait(lock))
+    rlk_heard_note(lock->engine, lock->key, 1, rlk_now(&lock->engine->net)); /* the next one asks the queue first */
   if (!rlk_has_place(lock) && !room)
     return;
   rlk_place_hide(lock);

@@ -163,7 +163,7 @@ void rlk_room_leave(redlock_lock *lock)
   lock->wait->room = NULL;
 }
 
-/* ---- what releases have heard ---- */
+/* ---- what releases and waits have heard ---- */
 
 static struct rlk_heard *heard_at(struct rlk_engine *e, struct rlk_key *key)
 {

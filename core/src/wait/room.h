@@ -40,8 +40,8 @@ redlock_lock *rlk_room_leader(const redlock_lock *lock);
 int rlk_room_leads(const redlock_lock *lock);
 /* How many wait behind the lock on its terms, up to so many. */
 int rlk_room_behind(const redlock_lock *lock, int most);
-/* What a release has heard: whether others wait for the resources. If they do, a lock asks the queue before the nodes
- * for so long. */
+/* What a release, or a wait that has ended, has heard: whether others wait for the resources. If they do, a lock asks
+ * the queue before the nodes for so long. */
 #define RLK_CONTENDED_NS (2000 * RLK_NS_PER_MS)
 void rlk_heard_note(struct rlk_engine *engine, struct rlk_key *key, int others_wait, int64_t now_ns);
 void rlk_heard_forget_alone(struct rlk_engine *engine, struct rlk_key *key); /* that nobody does */

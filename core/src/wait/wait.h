@@ -47,6 +47,7 @@ struct rlk_wait {
   struct rlk_room *room;         /* NULL: it does not wait there */
   redlock_lock *next, *previous; /* in it */
   redlock_lock *next_placed;     /* in its bucket of the places */
+  int is_short;                  /* it ends before a place in the queue is of use */
   int64_t arrived_ns;            /* its place in the queue is by this */
   uint64_t arrival;              /* ... and among those of its client by this number */
   struct rlk_place place;        /* in the queues of nodes: */
@@ -66,7 +67,7 @@ struct rlk_wait {
   struct rlk_others others;
 };
 
-/* What a release has learned of its resources: whether others wait. */
+/* What a release, or a wait that has ended, has learned of its resources: whether others wait. */
 struct rlk_heard {
   uint64_t key_hash;
   int64_t at_ns;

@@ -318,3 +318,25 @@ def test_one_that_tries_in_vain_keeps_its_place(nodes, home_of_r, make_client):
         time.sleep(0.01)
         assert members(home_of_r)[0] == first
     assert [call.join() for call in calls] == [BUSY, BUSY]
+
+
+@pytest.mark.parametrize("resources, wait_ms, trip_ms", [("r", 100, 60), ("r", 200, 60), ("r", 50, 20), ("rs", 5, 0)])
+def test_short_waits_do_not_keep_each_other_out(nodes, proxies, make_client, resources, wait_ms, trip_ms):
+    """A wait may end before its turn in a queue comes, and many that come and go would leave the lock free for ever."""
+    for path in proxies:
+        path.delay(up_ms=trip_ms / 2, down_ms=trip_ms / 2)
+    locks = [make_client([path.url for path in proxies]).lock(*resources) for _ in range(4)]
+    end_s, won = time.monotonic() + 8, []
+
+    def hold(lock):
+        while time.monotonic() < end_s:
+            if lock.acquire(wait_ms) == OK:
+                won.append(time.monotonic() - end_s)
+                time.sleep(0.002)
+                assert lock.release() == OK
+            else:
+                time.sleep(0.003)
+
+    for call in [Call(hold, lock) for lock in locks]:
+        call.join()
+    assert sum(at_s > -4 for at_s in won) > 20
