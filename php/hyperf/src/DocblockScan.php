@@ -5,11 +5,12 @@ declare(strict_types=1);
 namespace Redlock\Hyperf;
 
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Hyperf\Annotation\WithLock;
 use RedlockHyperf\Annotation\RedLockAnnotation;
 
 /**
- * @internal Hyperf 3 reads no docblocks: a method with the annotation of old would run without its lock, unnoticed. A
- * name in a docblock is resolved as one in the code is; its arguments do not matter.
+ * @internal Hyperf 3 reads no docblocks: a method with the annotation of old there, or with the attribute's name, would
+ * run without its lock, unnoticed. A name in a docblock is resolved as one in the code is; its arguments do not matter.
  */
 final class DocblockScan
 {
@@ -53,7 +54,7 @@ final class DocblockScan
     /** @return list<array{string, string, string}> Class::method, the annotation, its arguments for an attribute */
     public static function find(string $code): array
     {
-        if (\stripos($code, 'RedLockAnnotation') === false) {
+        if (\preg_match('/RedLockAnnotation|WithLock/i', $code) !== 1) {
             return [];
         }
         $scan = new self(\array_values(\array_filter(\PhpToken::tokenize($code),
@@ -63,8 +64,9 @@ final class DocblockScan
         foreach ($scan->methods as [$method, $docblock, $imports]) {
             \preg_match_all(self::NAMES, $docblock, $names, \PREG_SET_ORDER | \PREG_OFFSET_CAPTURE);
             foreach ($names as [1 => [$name, $at]]) {
-                if (self::isAnnotation($name, $imports)) {
-                    $found[] = [$method, $name, self::attribute(\substr($docblock, $at + \strlen($name)))];
+                $behind = \substr($docblock, $at + \strlen($name));
+                if (self::isAnnotation($name, $behind, $imports)) {
+                    $found[] = [$method, $name, self::attribute($behind)];
                     break;
                 }
             }
@@ -72,11 +74,13 @@ final class DocblockScan
         return $found;
     }
 
-    private static function isAnnotation(string $name, Imports $imports): bool
+    private static function isAnnotation(string $name, string $behind, Imports $imports): bool
     {
         $meant = $imports->resolve($name);
         return \in_array(\strtolower(RedLockAnnotation::class), $meant, true)
-            || \in_array('redlockannotation', $meant, true); /* it was never imported, but nothing else can be meant */
+            || \in_array('redlockannotation', $meant, true) /* it was never imported, but nothing else can be meant */
+            || \in_array(\strtolower(WithLock::class), $meant, true) /* a text may mention it, without arguments */
+                && \preg_match('/^[\s*]*\(/', $behind) === 1;
     }
 
     private function readMethods(): void

@@ -86,6 +86,8 @@ final class DocblockScanTest extends TestCase
                 . 'class A { #[Other] /** @RedLockAnnotation() */ final protected static function &go() {} }', $short],
             'behind an anonymous class' => [$imported . 'class A { function b() { return new class { }; } '
                 . '/** @RedLockAnnotation() */ function go() {} }', $short],
+            "the attribute's name" => ['namespace App; use Redlock\Hyperf\Annotation\WithLock;'
+                . $method('@WithLock(resource="x")'), 'WithLock'],
             'in a trait' => [$imported . 'trait A { /** @RedLockAnnotation() */ function go() {} }', $short],
         ];
     }
@@ -110,6 +112,7 @@ final class DocblockScanTest extends TestCase
             'above a property' => [$imported . 'class A { /** @RedLockAnnotation */ public $x; function go() {} }'],
             'a docblock that another replaces' => [$imported
                 . 'class A { /** @RedLockAnnotation */ /** new */ public function go() {} }'],
+            'a text on the attribute' => ['use Redlock\Hyperf\Annotation\WithLock;' . $method('see @WithLock')],
             'an imported function' => ['use function RedlockHyperf\Annotation\RedLockAnnotation as L;'
                 . $method('@L()')],
         ];
