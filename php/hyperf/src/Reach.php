@@ -64,17 +64,26 @@ final class Reach
         $words = [];
         foreach (\array_filter($classes, \class_exists(...)) as $name) {
             $class = new \ReflectionClass($name);
-            $parent = $class->getParentClass();
-            foreach ($parent === false ? [] : $class->getMethods() as $method) {
-                if ($method->class !== $name || !$parent->hasMethod($method->name)
-                    || self::specs($method) !== [] || self::specs($parent->getMethod($method->name)) === []) {
-                    continue;
+            $from = \array_filter([$class->getParentClass(), ...\array_values($class->getTraits())]);
+            foreach ($class->getMethods() as $method) {
+                if ($method->class === $name && self::specs($method) === [] && self::isLocked($method->name, $from)) {
+                    $words[] = "$name::$method->name overrides a method that has a lock, and has none: attributes are "
+                        . 'not inherited; write it there, too';
                 }
-                $words[] = "$name::$method->name overrides a method that has a lock, and has none: attributes are not "
-                    . 'inherited; write it there, too';
             }
         }
         return $words;
+    }
+
+    /** @param list<\ReflectionClass> $classes */
+    private static function isLocked(string $method, array $classes): bool
+    {
+        foreach ($classes as $class) {
+            if ($class->hasMethod($method) && self::specs($class->getMethod($method)) !== []) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** @return list<LockSpec> */

@@ -12,7 +12,9 @@ use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\Listener\BootListener;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\Tests\Heirs\CreditCardPayment;
+use Redlock\Hyperf\Tests\Heirs\Gift;
 use Redlock\Hyperf\Tests\Heirs\Payment;
+use Redlock\Hyperf\Tests\Heirs\Refundable;
 use Redlock\Tests\MemoryLogger;
 
 require_once __DIR__ . '/hyperf.php';
@@ -84,6 +86,12 @@ final class ReachTest extends TestCase
     {
         $this->assertSame([['warning', 'redlock: ' . CreditCardPayment::class . '::pay overrides a method that has a '
             . 'lock, and has none: attributes are not inherited; write it there, too']], self::boot(Payment::class));
+    }
+
+    public function testAnOverrideOfATraitsMethodIsWarnedOf(): void
+    {
+        $this->assertSame([['warning', 'redlock: ' . Gift::class . '::refund overrides a method that has a lock, and '
+            . 'has none: attributes are not inherited; write it there, too']], self::boot(Refundable::class));
     }
 
     public function testWhatIsLockedBoots(): void
