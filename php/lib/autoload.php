@@ -10,4 +10,4 @@ declare(strict_types=1);
         require $file;
     }
 });
-require __DIR__ . '/src/extension.php';
+require_once __DIR__ . '/src/extension.php';
