@@ -106,10 +106,8 @@ def seconds_hint(ttl: Any, max_ttl_s: float) -> str:
 
 
 def contradiction(parts: str) -> str:
-    """Why options that are each allowed do not go together, with the way out where it is another option."""
-    way_out = "; Client(max_ttl=...) may raise that limit" if "max_ttl_ms" in parts.split(_PART)[1::2] else ""
-    words = spelled(parts).replace("slot is -1", "slot is None").replace("-1 for any", "None for any")
-    return f"{words}{way_out}"
+    """Why options that are each allowed do not go together."""
+    return spelled(parts).replace("slot is -1", "slot is None").replace("-1 for any", "None for any")
 
 
 # What other libraries call it: redis-py, python-redis-lock, sherlock, pottery, redlock-py, redlock-ng, aioredlock.
