@@ -137,9 +137,8 @@ _FOREIGN = {
     "use client.rlock(), whose owner is a thread or a task, or with_lock(resource, reentrant=True)": "reentrant",
     "the resource is the first argument of lock()": "name key lock_name",
     "use Client(key_prefix=...)": "namespace lock_prefix",
-    "the nodes are the first argument of Client(), as URLs: redis://user:password@host:port/database": (
-        "masters redis redis_client redis_connections connection_list servers host port db password"
-    ),
+    "the nodes are the first argument of Client(), as URLs: redis://user:password@host:port/database, rediss:// for"
+    " TLS": "masters redis redis_client redis_connections connection_list servers host port db password ssl url urls",
 }
 FOREIGN = {word: hint for hint, words in _FOREIGN.items() for word in words.split()}
 

@@ -218,6 +218,8 @@ FOREIGN = [
     ("num_extensions", ["max_extensions="]),
     ("namespace", ["key_prefix="]),
     ("masters", ["redis://"]),
+    ("url", ["redis://"]),
+    ("ssl", ["rediss://"]),
 ]
 
 
