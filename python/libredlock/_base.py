@@ -77,7 +77,7 @@ _VERDICTS: dict[int, Verdict] = {
 
 
 def is_in_memory(nodes: object) -> bool:
-    return (os.environ.get("REDLOCK_NODES") if nodes is None else nodes) == "memory://"
+    return (os.environ.get("REDLOCK_NODES") if nodes is None else nodes) in ("memory://", ["memory://"])
 
 
 class ClientBase:

@@ -476,7 +476,7 @@ def test_on_lost_is_called_at_the_end_of_a_lease(run):
 
 
 def test_a_client_at_import_may_be_in_memory(monkeypatch):
-    one, two = libredlock.Client("memory://", ttl=5), aio.Client("memory://")
+    one, two = libredlock.Client("memory://", ttl=5), aio.Client(["memory://"])
     assert isinstance(one, MemoryClient) and isinstance(two, AsyncMemoryClient)
     with one.lock("r"):
         assert asyncio.run(two.lock("r").acquire(blocking=False)) is False
