@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
 from ._errors import Lost, NotHeld
 from ._hold import HoldBase
@@ -31,6 +31,11 @@ class TermBase(HoldBase):
     """What a hold is in addition when it is the term of a leader."""
 
     _ends = Lost, NotHeld
+
+    if TYPE_CHECKING:
+
+        @property
+        def fence(self) -> int: ...
 
     def _begin_to_renew(self) -> bool:
         return False  # it has begun already, and is renewed

@@ -153,4 +153,4 @@ async def habits(other: libredlock.aio.Client, memory: libredlock.testing.Memory
         print(term)
     async for led in other.election("r"):
         async with led as again:
-            print(again.fence, led.lost)
+            print(again.fence + 1, led.lost)
