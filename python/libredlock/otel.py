@@ -24,7 +24,7 @@ from ._errors import Lost, RedlockError, Status
 from ._hold import HoldBase
 from ._native import text
 from ._observed import Observed, observed_by
-from ._options import BY_OPTION
+from ._options import BY_OPTION, ttl_ms
 from .types import Seconds
 
 __all__ = ["instrument", "uninstrument"]
@@ -152,8 +152,8 @@ class Traced(HoldBase):
         names = (one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in parts)
         return {"redlock.resource": ", ".join(names), **self._shared}
 
-    def _ttl_ms(self) -> dict[str, int]:
-        return {"redlock.ttl_ms": int(text(self._get_of, self._handle, b"ttl_ms"))}
+    def _ttl_ms(self, ttl: Optional[Seconds] = None) -> dict[str, int]:
+        return {"redlock.ttl_ms": ttl_ms(ttl) or int(text(self._get_of, self._handle, b"ttl_ms"))}
 
     @contextmanager
     def _span(self, name: str, attributes: dict[str, Any]) -> Iterator[Span]:
@@ -197,7 +197,7 @@ class Traced(HoldBase):
 
     @contextmanager
     def _extend_span(self, ttl: Optional[Seconds] = None) -> Iterator[None]:
-        with self._span("redlock.extend", {} if ttl is not None else self._ttl_ms()) as span:
+        with self._span("redlock.extend", self._ttl_ms(ttl)) as span:
             yield
             left_ms = int(self.remaining * 1000)
             span.set_attributes({"redlock.status": "OK", "redlock.remaining_ms": left_ms})
