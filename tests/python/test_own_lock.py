@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from libredlock.testing import MemoryClient
+
 
 @pytest.mark.parametrize("ways", ["one object", "two objects"])
 def test_thread_that_waits_for_its_own_lock_is_warned_once(script, ways):
@@ -29,6 +31,17 @@ def test_thread_that_waits_for_another_thread_is_not_warned(client, caplog):
     assert lock.acquire()  # when the lease has ended
     assert "not re-entrant" not in caplog.text
     lock.release()
+
+
+def test_a_thread_is_warned_in_memory_too(caplog):
+    client = MemoryClient(ttl=30)
+    hold = client.lock("r").take()
+    another = threading.Thread(target=client.lock("r").acquire, kwargs={"timeout": 2})
+    another.start()
+    another.join()
+    assert "not re-entrant" not in caplog.text
+    assert client.lock("r").acquire(timeout=2) is False and hold.owned()
+    assert caplog.text.count("this thread waits for 'r', which it holds itself: a Lock is not") == 1
 
 
 @pytest.mark.parametrize("ways", ["one object", "two objects", "two objects, str and bytes"])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from fnmatch import fnmatchcase
 from typing import Any, Callable, Dict, Iterable, List, Optional
 from weakref import ref
@@ -254,8 +255,8 @@ class MemoryClient(_InMemory, _client.Client):
         self._release = lambda handle: self._drive(self, handle, lib.REDLOCK_RELEASE, 0)
 
     def _drive_memory(self, client: Any, handle: Any, operation: int, argument: int) -> int:
-        turn = threading.Event()
-        handle.wake = turn.set
+        turn, warns_s = threading.Event(), time.monotonic() + _lock.WARN_AFTER_MS / 1000
+        handle.wake, handle.thread = turn.set, threading.get_ident()
         handle.start(operation, argument)
         while handle.status == PENDING:
             if self._greenlets is None:
@@ -263,6 +264,9 @@ class MemoryClient(_InMemory, _client.Client):
             else:
                 self._pause(min(self.store.limit_s(), 0.01))
             self.store.scan()
+            if time.monotonic() > warns_s and handle.waits_for_itself():
+                warns_s = float("inf")
+                _lock.warn_of_itself("thread", repr(handle.shown()))
         return int(handle.status)
 
     def _ask(self, operation: int, probes: List[Any], argument: int = 0) -> List[int]:

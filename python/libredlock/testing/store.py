@@ -25,6 +25,7 @@ class Entry:
     def __init__(self, handle: Handle, now_ms: int) -> None:
         options = handle.option
         self.client: Optional[object] = handle.client
+        self.thread = handle.thread
         self.names, self.since_ms = handle.names, now_ms
         self.token = secrets.token_hex(20)
         self.client_name = options("client_name")
@@ -221,6 +222,7 @@ class Handle:
         self.status = lib.REDLOCK_NOT_HELD
         self.until_ms = float("inf")
         self.wake: Callable[[], object] = lambda: None
+        self.thread = 0  # that has acquired it, or waits for it
         self.words = ""
         self._generation = generation()
 
@@ -418,6 +420,10 @@ class Handle:
         wanted = self.option("slot") if int(self.option("permits")) > 1 else "0"
         held = [entry for name in self.names for entry in self.store.held(name) if entry is not self.entry]
         return [entry for entry in held if not wanted.isdigit() or entry.slot == int(wanted)]
+
+    def waits_for_itself(self) -> bool:
+        """Whether nobody but the thread that waits is in its way."""
+        return {entry.thread for entry in self.others()} == {self.thread}
 
     def held_by(self) -> Optional[Holder]:
         others = self.others() if self.operation == lib.REDLOCK_WHO else []
