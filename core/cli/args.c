@@ -20,14 +20,14 @@ static void add_setting(struct args *args, const char *option, const char *flag,
   settings_add(&args->from_flags, option, format("%s%s%s", flag, *given ? " " : "", given), value);
 }
 
-/* A number may go without its unit, if there is one to add. */
+/* A number may go without its unit, if there is one to add: behind 10m it would make 10 ms of it. */
 static int read_duration(struct args *args, const char *option, const char *flag, const char *given, const char *unit)
 {
   char *with_unit = format("%s%s", given, unit);
-  int64_t ms = duration_parse(with_unit);
+  int64_t ms = duration_parse(given);
+  if (ms < -1)
+    ms = duration_parse(with_unit);
   free(with_unit);
-  if (ms < 0)
-    ms = duration_parse(given);
   if (ms < -1)
     return fail(EXIT_USAGE, "%s %s: not a duration; " DURATIONS, flag, given);
   add_setting(args, option, flag, given, format("%" PRId64, ms));

@@ -67,6 +67,7 @@ OPTIONS = [name for name, _ in options_of_the_library() if "_" in name]
     (("acquire", "-w", "soon", "x"), ["-w soon", "30s"]),
     (("acquire", "-w", "", "x"), ["-w"]),
     (("acquire", "-w", "9999999999", "x"), ["-w 9999999999: allowed: forever, or 0 to 8760h"]),
+    (("acquire", "-w", "600000m", "x"), ["-w 600000m: allowed: forever, or 0 to 8760h"]),
     (("status", "-n", "x"), ["no option -n"]),
     (("release", "--keep", "1s", "x", "y"), ["no option --keep"]),
     (("acquire", "--retry-count", "many", "x"), ["--retry-count many: allowed: -1 to 1000000000"]),
