@@ -96,13 +96,16 @@ int force_release(struct session *session)
   struct slots slots;
   bool is_known = slots_inspect(&slots, session) == REDLOCK_OK, was_free = is_known && are_free(&slots);
   bool agrees = !was_free && session->caught == 0 && (is_agreed || user_agrees(&slots));
+  struct session looked = *session;
+  looked.lock = slots.locks[0]; /* it has the answers */
+  int code = was_free ? tell(&looked, REDLOCK_OK, "nobody held it") : EXIT_DECLINED;
   slots_free(&slots);
   if (was_free)
-    return tell(session, REDLOCK_OK, "nobody held it");
+    return code;
   if (agrees)
     return delete_it(session);
   if (session->caught != 0)
     return 128 + session->caught;
   fprintf(stderr, "Nothing was deleted.\n");
-  return EXIT_DECLINED;
+  return code;
 }

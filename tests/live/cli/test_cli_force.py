@@ -65,6 +65,13 @@ def test_json_has_every_node_and_no_token(redlock, nodes, held):
     nodes.no_keys()
 
 
+def test_json_tells_what_the_nodes_said_of_a_free_lock(redlock, nodes):
+    done = redlock.once("release", "--force", "--yes", "--json", "orders:42")
+    answer = json.loads(done.stdout)
+    assert answer["message"].startswith('"orders:42" is held on 0 and free on 5 of 5 nodes')
+    assert [node["answer"] for node in answer["nodes"]] == ["free"] * 5
+
+
 def test_keys_of_any_kind_are_deleted(redlock, nodes):
     for i, node in enumerate(nodes):
         node.command(*[("SET", "orders:42", b"\0raw"), ("RPUSH", "orders:42", "list")][i % 2])
