@@ -77,7 +77,7 @@ static int print_list(const struct session *session, int status, json_t *rows, b
 
 int list_missing(const struct session *session, int status, bool is_cut, const json_t *rows, json_t *nodes)
 {
-  const char *given = session->args->prefix != NULL ? session->args->prefix : "";
+  char *given = escaped(session->args->prefix != NULL ? session->args->prefix : "");
   int scanned = 0, count = (int)json_array_size(nodes);
   size_t i;
   json_t *node;
@@ -92,6 +92,7 @@ int list_missing(const struct session *session, int status, bool is_cut, const j
   if (status == REDLOCK_OK && json_array_size(rows) == 0 && !session->args->json)
     fail(0, *given == '\0' ? "no lock is held" : "no lock is held whose name %s %s",
          strpbrk(given, "*?[") != NULL ? "matches" : "begins with", given);
+  free(given);
   if (status == REDLOCK_OK)
     return 0;
   return fail(exit_code_of(session->args, status),

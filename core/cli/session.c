@@ -270,9 +270,10 @@ static void say_why(struct session *session)
   int nodes = redlock_client_node_count(session->client), voters = 0;
   for (int i = 0; i < nodes; i++)
     voters += can_grant(redlock_lock_vote(session->lock, i));
-  char *message = lock_message(session->lock);
+  char *message = lock_message(session->lock), *name = escaped(session->args->resource);
   if (voters <= nodes / 2 && *message && !session->args->quiet)
-    fail(0, "\"%s\" waits: %s", session->args->resource, message);
+    fail(0, "\"%s\" waits: %s", name, message);
+  free(name);
   free(message);
 }
 

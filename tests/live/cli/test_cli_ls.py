@@ -164,6 +164,9 @@ def test_names_do_not_reach_the_terminal_as_commands(redlock, nodes):
                               "a").stdout)["locks"][0]["resource_hex"] == "611b5b33316dff"
     done = redlock("status", *GENEROUS_TIMEOUTS, b"a\x1b[31m\xff", "two\nlines")
     assert r"a\x1b[31m\xff" in done.stdout.splitlines() and r"two\x0alines" in done.stdout.splitlines()
+    assert redlock("ls", *GENEROUS_TIMEOUTS, b"b\xff").stderr.endswith("begins with b\\xff\n")
+    done = redlock("acquire", "--node", "redis://127.0.0.1:1", "--outage-wait", "2s", b"a\xff")
+    assert done.stderr.startswith(r'redlock: "a\xff" waits: 0 of 1 nodes granted "a\xff"'), done.stderr
 
 
 def test_ls_says_which_nodes_were_not_scanned(redlock, nodes):
