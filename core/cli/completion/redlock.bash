@@ -2,6 +2,8 @@
 _redlock() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} values i
   COMPREPLY=()
+  # --wake=push is three words to bash
+  if [ "$current" = = ]; then current=; elif [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ] || [[ $COMP_CWORD -eq 2 && $command == help ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(redlock --help | sed -n 's/^  redlock \([a-z]*\).*/\1/p')" -- "$current")
     return

@@ -46,6 +46,12 @@ def test_values_of_flags_are_completed(complete):
     assert complete("redlock", "acquire", "--guard", "ext") == ["external"]
 
 
+def test_values_behind_an_equals_sign_are_completed():
+    """In bash that is a word of its own."""
+    assert sorted(bash("redlock", "acquire", "--wake", "=")) == ["auto", "poll", "push"]
+    assert bash("redlock", "acquire", "--guard", "=", "ext") == ["external"]
+
+
 def test_values_are_those_that_the_help_lists(tmp_path, monkeypatch):
     """Of any flag: none is named in the scripts."""
     (tmp_path / "redlock").write_text("#!/bin/sh\necho '      --colour=red|green  the colour (default red)'\n")
@@ -80,6 +86,7 @@ def zsh(tmp_path):
     ("redlock help rel\t", "redlock help release "),
     ("redlock run --kee\t", "redlock run --keep "),
     ("redlock run --wake pus\t", "redlock run --wake push "),
+    ("redlock run --wake=pus\t", "redlock run --wake=push "),
     ("redlock run r -- printen\t", "redlock run r -- printenv "),
 ])
 def test_zsh_completes_commands_flags_and_values(zsh, typed, completed):
