@@ -11,8 +11,8 @@ final class DocumentsTest extends NodesTestCase
         'docs/moving-from-hyperf-locks.md'];
 
     /** Blocks that leave bodies out as "...", or are for a framework that is not here: their code is compiled. */
-    private const COMPILED = ['docs/php.md#Then the library', 'docs/php.md#Fibers', 'docs/php.md#Swoole', 'docs/php.md#Laravel',
-        'docs/php.md#Hyperf', 'docs/php.md#OpenTelemetry', 'docs/php.md#OpenTelemetry 2',
+    private const COMPILED = ['docs/php.md#Then the library', 'docs/php.md#Fibers', 'docs/php.md#Swoole',
+        'docs/php.md#Laravel', 'docs/php.md#Hyperf', 'docs/php.md#OpenTelemetry', 'docs/php.md#OpenTelemetry 2',
         'php/hyperf/README.md#libredlock/hyperf', 'docs/moving-from-hyperf-locks.md#Moving from other Hyperf locks'];
 
     /** What a program of the reader has around the block. */
