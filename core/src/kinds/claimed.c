@@ -199,8 +199,8 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 /* clang-format off */
 const struct rlk_ask
-  rlk_row_claim = {"the claim script", .role = RLK_ASK_TAKE, .is_vote = 1, .one = RLK_GRANTED, .read = read_take,
-                   .again = rlk_take_again, .arrived = take_arrived},
+  rlk_row_claim = {"the claim script", .role = RLK_ASK_TAKE, .is_vote = 1, .finds_own = 1, .one = RLK_GRANTED,
+                   .read = read_take, .again = rlk_take_again, .arrived = take_arrived},
   rlk_row_claim_on = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
                       .again = rlk_extend_again, .arrived = rlk_extend_arrived},
   rlk_row_claim_cut = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
@@ -233,7 +233,7 @@ static int check(const redlock_lock *lock, struct rlk_text *why)
 #define CLAIMED                                                                                                        \
   .take = &rlk_row_claim, .keep = &rlk_row_claim_on, .cut = &rlk_row_claim_cut, .renew = &rlk_row_claim_renew,         \
   .put_take = put_take, .put_keep = put_keep, .put_cut = put_cut, .put_give = put_give, .check = check,                \
-  .leave = rlk_leave_behind, .tells_end = 1, .finds_own = 1
+  .leave = rlk_leave_behind, .tells_end = 1
 
 const struct rlk_kind rlk_several = {.name = "several", .form = 'x', CLAIMED};
 const struct rlk_kind rlk_hash = {.name = "hash", .form = 'h', .alone = A_HASH, CLAIMED};

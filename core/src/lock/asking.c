@@ -171,7 +171,7 @@ int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
 /* A take that finds its own says more than that the token is there. */
 int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  if (lock->claim->kind->finds_own)
+  if (lock->claim->kind->take->finds_own)
     return rlk_ask_set(n, lock, now);
   return ask_extend(n, lock, &rlk_row_confirm, now);
 }

@@ -18,7 +18,7 @@
 /* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. */
 static int may_be_its_own(const struct rlk_claim_node *at, const struct rlk_request *r)
 {
-  return (at->flags & RLK_SET_LOST) && !r->claim->kind->finds_own;
+  return (at->flags & RLK_SET_LOST) && !r->ask->finds_own;
 }
 
 static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_t now)
@@ -74,7 +74,7 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   if (n->state != RLK_NODE_READY)
     rlk_vote_set(n, r, early_vote(n), now); /* it may have met its own, under the other name of the server */
   else if (!ask_whose_key(n, r, now)) {
-    if (r->claim->kind->finds_own)
+    if (r->ask->finds_own)
       rlk_vote_denied(n, r, now);
     rlk_vote_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
   }

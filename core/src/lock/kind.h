@@ -29,7 +29,6 @@ struct rlk_kind {
   const char *alone;                /* what it is called where it cannot go on as a reader's; NULL: it can */
   int many;                         /* several may hold it at a time: a winner leaves the queue */
   int tells_end;                    /* a take that meets others reports how long they hold */
-  int finds_own; /* a take that meets its own token is granted: there is no need to ask whose key that is */
   /* REDLOCK_OK, or REDLOCK_INVALID with the reason why it cannot be acquired. */
   int (*check)(const redlock_lock *lock, struct rlk_text *why);
   /* Prepares a claim that is no attempt: of a token to adopt, or of what is to be inspected or, of_all, removed. As

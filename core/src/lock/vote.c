@@ -67,8 +67,9 @@ static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
 static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const struct rlk_request *r)
 {
   const struct rlk_claim_node *at = &claim->node[node];
+  const struct rlk_ask *take = r->ask->role == RLK_ASK_MARKER ? r->of.vote : r->ask;
   int64_t counts_until_ns = capped(at, r->sent_ns + r->lease_ns);
-  return claim->kind->finds_own && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
+  return take->finds_own && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
 }
 
 /* If healing restores the token, the extension that missed it is retried. */

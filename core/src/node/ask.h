@@ -29,6 +29,7 @@ struct rlk_ask {
   const char *name;           /* for "an unexpected reply to ..." */
   uint8_t role;               /* enum rlk_ask_role */
   uint8_t is_vote;            /* a round waits for it */
+  uint8_t finds_own;          /* TAKE: it grants to the token that is there: no need to ask whose key that is */
   uint8_t ok, nil, odd, even; /* the vote, RLK_FITS or RLK_MISFIT per form of reply; 2 in an integer: others wait */
   uint8_t one, zero;          /* an array of one 1, or of one 0 */
   uint8_t rest;               /* any other reply but an error */
