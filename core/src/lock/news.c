@@ -54,7 +54,7 @@ static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_
   }
 }
 
-/* They may stand in the queue of a node to which the connection has broken: it does not wake them any more. */
+/* They may stand in the queue of a node to which a connection has broken: it does not wake them any more. */
 static void wake_sleepers(struct rlk_engine *e, int64_t now)
 {
   for (redlock_lock *lock = e->flights; lock; lock = lock->flight.next)
@@ -119,6 +119,7 @@ void rlk_news(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome
     take_back_hope(n);
     ask_those_that_wait(e, n, out->now_ns);
     break;
+  case RLK_OUTCOME_DEAF: wake_sleepers(e, out->now_ns); break;
   case RLK_OUTCOME_JOINABLE: ask_those_that_wait(e, n, out->now_ns); break;
   case RLK_OUTCOME_READY:
     wake_sleepers(e, out->now_ns);

@@ -27,6 +27,8 @@ void rlk_listener_close(struct rlk_node *n)
 
 void rlk_listener_failed(struct rlk_node *n, int64_t now)
 {
+  if (rlk_listener_is_ready(n))
+    rlk_node_tell(n, RLK_OUTCOME_DEAF);
   rlk_listener_close(n);
   if (n->listener_failures < FAILURES_MAX)
     n->listener_failures++;

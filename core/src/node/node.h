@@ -96,6 +96,7 @@ enum rlk_outcome_kind {
   RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */
   RLK_OUTCOME_JOINABLE,  /* a SET may join the session's set-up */
   RLK_OUTCOME_SPOKE,     /* a connection that was silent speaks again */
+  RLK_OUTCOME_DEAF,      /* its listener has failed: no wake-ups come */
   RLK_OUTCOME_READY,     /* it may be asked */
   RLK_OUTCOME_PAYABLE,   /* pending deletes may be sent */
   RLK_OUTCOME_DOWN       /* it cannot be asked */

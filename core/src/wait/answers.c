@@ -108,8 +108,12 @@ static void place_of_several_arrived(struct rlk_node *n, struct rlk_outcome *out
   const struct rlk_reply *reply = out->reply;
   int part = out->request.of.part, is_answer = out->fault == RLK_FAULT_NONE;
   int64_t until_ns = is_answer ? rlk_pttl_end_ns(reply->integers[1], out->now_ns) : 0;
-  if (out->fault == RLK_FAULT_LOST || !lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
+  if (!lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
     return;
+  if (out->fault == RLK_FAULT_LOST) {
+    rlk_several_lost(lock, part);
+    return;
+  }
   if (!is_answer)
     rlk_room_refused(lock, n, out->fault, out->now_ns);
   take_turn(lock, rlk_several_placed(lock, part, n->index, is_answer ? reply->integers[0] : 0, until_ns, out->now_ns),

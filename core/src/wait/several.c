@@ -203,6 +203,12 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
   return lock->op.phase == RLK_SLEEPING ? rlk_several_step(lock, now) : RLK_TURN_NONE;
 }
 
+void rlk_several_lost(redlock_lock *lock, int part)
+{
+  if (lock->wait->parts)
+    lock->wait->parts[part].ask_ns = 0;
+}
+
 /* However often it is woken, it asks once in a round trip. Its own question may have woken it. */
 enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now)
 {

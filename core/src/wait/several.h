@@ -12,6 +12,8 @@ enum rlk_turn rlk_several_step(redlock_lock *lock, int64_t now_ns);
  * queue. */
 enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns,
                                  int64_t now_ns);
+/* The connection broke before the answer: it is asked for anew as soon as something happens. */
+void rlk_several_lost(redlock_lock *lock, int part);
 /* A resource whose home the node is may have been released, or an asker has found it free. */
 enum rlk_turn rlk_several_woken(redlock_lock *lock, int node, int is_release, int64_t now_ns);
 void rlk_several_leave(redlock_lock *lock); /* all queues */

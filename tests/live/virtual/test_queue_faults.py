@@ -304,6 +304,19 @@ def test_who_replaces_a_silent_connection_listens_anew(home_of_r, nodes, held, p
     spin(client, lambda: lock.status == OK, BEFORE_LAPSE_S)
 
 
+def test_listeners_that_are_closed_hold_nobody_up(home_of_r, held, queued):
+    """Those who wait hear of no release then, and ask sooner."""
+    turns, _ = queued(10)
+    eventually(lambda: all(place[-1] in b"13579" for place in members(home_of_r)), 20, "they are to be woken")
+    for listener in listeners(home_of_r):
+        home_of_r.command("CLIENT", "KILL", "ID", listener)
+    begun_ms = now_ms()
+    assert held.release() == OK
+    assert sorted(turns.end()) == turns.came
+    took_ms = now_ms() - begun_ms
+    in_time(took_ms < 800, took_ms)
+
+
 def test_a_question_that_is_lost_is_asked_again_at_once(home_of_r, nodes, held, proxies, make_client):
     """Not only when its answer is late."""
     client = make_client([proxy.url for proxy in proxies], node_timeout_ms=7500, **LONG)
