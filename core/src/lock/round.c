@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/mutant.h"
 #include "../node/silence.h"
@@ -197,6 +198,17 @@ void rlk_round_close(redlock_lock *lock)
     else if (rlk_round_awaits(lock, i))
       lock->votes[i] = lock->engine->net.nodes[i].refused ? RLK_REFUSED : RLK_DOWN;
   }
+}
+
+void rlk_round_learn(redlock_lock *lock, const redlock_lock *other)
+{
+  rlk_round_clear(lock);
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    const char *error = other->node_answers[i].error;
+    lock->votes[i] = other->votes[i];
+    lock->node_answers[i].error = error ? strdup(error) : NULL; /* without memory it is not shown */
+  }
+  rlk_round_close(lock);
 }
 
 /* Too few nodes have answered in time. Connections may have died unnoticed: the round waits for new ones as it does for

@@ -411,10 +411,22 @@ static int others_wait(const redlock_lock *lock)
   return lock->wait->others.are_waiting || (rlk_has_place(lock) && lock->wait->rank.before > 0);
 }
 
+/* Only the leader has asked the nodes: why it fails is why all fail that wait behind it. */
+static void share_answers(redlock_lock *lock, redlock_lock *heir)
+{
+  if (!rlk_is_outage(lock->op.status) || !lock->wait->room)
+    return;
+  if (!rlk_room_leads(lock))
+    rlk_round_learn(lock, rlk_room_leader(lock));
+  else if (heir && heir->op.phase == RLK_SLEEPING)
+    rlk_round_learn(heir, lock);
+}
+
 void rlk_queue_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->wait->room;
   redlock_lock *heir = room && rlk_room_leads(lock) ? rlk_room_alike(lock->wait->next, lock) : NULL;
+  share_answers(lock, heir);
   if (room)
     rlk_room_leave(lock);
   if (room && lock->op.status == REDLOCK_OK && !lock->kind->shares && !lock->kind->many)

@@ -136,6 +136,19 @@ def test_an_outage_in_the_middle_of_a_wait_ends_it(nodes, make_client):
     assert waiting.join() == NO_QUORUM
 
 
+def test_all_that_wait_are_told_why_an_outage_ends_it(nodes, make_client):
+    """Only the first of a client has asked the nodes."""
+    client = make_client(nodes.urls, outage_wait_ms=300, retry_delay_ms=20, node_timeout_ms=500)
+    occupy(nodes)
+    locks = [client.lock() for _ in range(4)]
+    calls = [Call(lock.acquire, -1) for lock in locks]
+    eventually(lambda: max(lock.votes.count(BUSY) for lock in locks) >= 3, what="others hold it")
+    for node in nodes.nodes[:3]:
+        node.kill()
+    assert [call.join() for call in calls] == [NO_QUORUM] * 4
+    assert [lock.said("connection refused") for lock in locks] == [3] * 4, locks[-1].message
+
+
 def test_a_busy_lock_is_no_outage(nodes, make_client):
     lock = make_client(nodes.urls, outage_wait_ms=200, retry_delay_ms=20).lock()
     occupy(nodes)
