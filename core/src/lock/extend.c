@@ -94,9 +94,18 @@ static int advance(redlock_lock *lock, int64_t now)
   return REDLOCK_PENDING;
 }
 
+/* A node that has refused, and was asked again too late to answer, stands by its refusal. */
+static void recall_refusals(redlock_lock *lock)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if (lock->votes[i] == RLK_ASKED && lock->node_answers[i].error)
+      lock->votes[i] = rlk_error_vote(rlk_fault_of(lock->node_answers[i].error));
+}
+
 static int timer(redlock_lock *lock, int64_t now)
 {
   if (now >= lock->op.deadline_ns || lock->op.forms_asked) {
+    recall_refusals(lock);
     rlk_round_close(lock);
     rlk_holder_stop_waiting(lock);
   } else

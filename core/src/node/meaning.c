@@ -85,16 +85,21 @@ enum rlk_why rlk_why_of(const char *text)
   return at < FAULTS ? faults[at].why : RLK_WHY_ERROR;
 }
 
+uint8_t rlk_error_vote(enum rlk_fault fault)
+{
+  int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_ROLE;
+  return is_refused ? RLK_REFUSED : RLK_ERROR;
+}
+
 /* ---- replies ---- */
 
 RLK_COLD static struct rlk_meaning error_meaning(const struct rlk_ask *ask, const char *text)
 {
   enum rlk_fault fault = rlk_fault_of(text);
-  int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_ROLE;
   uint8_t vote = fault == RLK_FAULT_TYPE ? ask->wrong_type : 0;
   if (vote == RLK_FITS || (ask->error == RLK_FITS && fault != RLK_FAULT_NO_SCRIPT))
     return (struct rlk_meaning){RLK_NOT_ASKED, RLK_FAULT_NONE};
-  return (struct rlk_meaning){vote ? vote : is_refused ? RLK_REFUSED : RLK_ERROR, (uint8_t)fault};
+  return (struct rlk_meaning){vote ? vote : rlk_error_vote(fault), (uint8_t)fault};
 }
 
 static uint8_t form_of(const struct rlk_ask *ask, const struct rlk_reply *reply)

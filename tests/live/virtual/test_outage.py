@@ -5,8 +5,8 @@ import pytest
 
 import rl
 from helpers import Call, now_ms, occupy, spin
-from rl import BUSY, HELD, NO_QUORUM, OK
-from testing import eventually
+from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
+from testing import HOLD, eventually
 
 # What ordinary programs have: nothing but the nodes.
 PLAIN = {"node_timeout_ms": "auto", "ttl_ms": 10000}
@@ -96,6 +96,19 @@ def test_an_extension_asks_again_where_it_was_refused(nodes, hold):
         node.config_set("min-replicas-to-write", 0)
     assert extending.join() == OK, lock.message
     assert lock.release() == OK
+
+
+def test_a_refusal_stands_that_is_asked_again_too_late(make_client, fake_server):
+    """The extension ends while its last question is on its way."""
+    error = b"-NOPERM no\r\n"
+    fakes = [fake_server({"EVALSHA": error, "EVAL": error}) for _ in range(3)]
+    lock = make_client([fake.url for fake in fakes], outage_wait_ms=300, retry_delay_ms=50).lock()
+    assert lock.acquire(5000) == OK, lock.message
+    extending = Call(lock.extend)
+    eventually(lambda: lock.said("NOPERM") == 3, 30, "they refuse")
+    for fake in fakes:
+        fake.replies.update({"EVALSHA": (HOLD, error), "EVAL": (HOLD, error)})
+    assert extending.join() == REFUSED_CONFIG and lock.said("NOPERM") == 3, lock.message
 
 
 def test_an_extension_ends_before_its_lease(nodes, make_client):
