@@ -471,6 +471,17 @@ static void the_words_of_an_error_are_in_its_row(void **state)
   assert_non_null(strstr(redlock_reason_at(RLK_WHY_MISFIT - 1, REDLOCK_REASON_CAUSE), "Protocol error")); /* hiredis */
 }
 
+/* A number of a line in a script of the library means nothing to its users. */
+static void the_place_in_a_script_is_not_told(void **state)
+{
+  struct rlk_reason reason;
+  (void)state;
+  rlk_because_of(&reason, RLK_WHY_ERROR, "OOM command not allowed script: ac7e43, on @user_script:6.");
+  assert_string_equal(reason.words, "OOM command not allowed");
+  rlk_because_of(&reason, RLK_WHY_ERROR, "ERR no script: of ours");
+  assert_string_equal(reason.words, "ERR no script: of ours");
+}
+
 static void every_row_is_reached_and_complete(void **state)
 {
   int count = 0;
@@ -512,6 +523,7 @@ int main(void)
       CASE(a_node_has_no_vote),
       CASE(a_reason_passes_or_not),
       CASE(the_words_of_an_error_are_in_its_row),
+      CASE(the_place_in_a_script_is_not_told),
       CASE(every_row_is_reached_and_complete), /* the last: what the others have reached */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

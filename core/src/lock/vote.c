@@ -14,32 +14,14 @@
 
 #define MS RLK_NS_PER_MS
 
-/* Redis 7 and Valkey add to an error in a script where it was: " script: 1b716bd4, on @user_script:7." Where
- * that begins, or SIZE_MAX. */
-static size_t place_at(const char *error)
-{
-  static const char before[] = " script: ";
-  const char *end = strstr(error, "on @user_script"), *place = NULL;
-  for (const char *at = error; end && (at = strstr(at, before)) && at < end; at++)
-    place = at;
-  return place ? (size_t)(place - error) : SIZE_MAX;
-}
-
 RLK_COLD void rlk_vote_error(redlock_lock *lock, int node, const char *words)
 {
-  char error[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(error, sizeof error);
-  size_t place;
+  struct rlk_reason error;
   if (!lock)
     return;
-  words = rlk_cause_in(words);
-  place = place_at(words);
-  rlk_text_clean(&text, words);
-  rlk_text_mark_cut(&text);
-  if (place < sizeof error)
-    error[place] = 0;
+  rlk_because_of(&error, RLK_WHY_ERROR, rlk_cause_in(words));
   free(lock->node_answers[node].error);
-  lock->node_answers[node].error = strdup(error); /* without memory it is not shown */
+  lock->node_answers[node].error = strdup(error.words); /* without memory it is not shown */
 }
 
 void rlk_vote_note_error(struct rlk_node *n, const struct rlk_outcome *out)

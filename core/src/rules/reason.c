@@ -32,12 +32,26 @@ enum rlk_why rlk_because(struct rlk_reason *reason, enum rlk_why why, const char
   return why;
 }
 
+/* Redis 7 and Valkey add to an error in a script where it was: " script: 1b716bd4, on @user_script:7." Where
+ * that begins, or SIZE_MAX. */
+static size_t place_at(const char *error)
+{
+  static const char before[] = " script: ";
+  const char *end = strstr(error, "on @user_script"), *place = NULL;
+  for (const char *at = error; end && (at = strstr(at, before)) && at < end; at++)
+    place = at;
+  return place ? (size_t)(place - error) : SIZE_MAX;
+}
+
 enum rlk_why rlk_because_of(struct rlk_reason *reason, enum rlk_why why, const char *words)
 {
   struct rlk_text text = rlk_text_in(reason->words, sizeof reason->words);
+  size_t place = place_at(words);
   reason->why = why;
   rlk_text_clean(&text, words);
   rlk_text_mark_cut(&text);
+  if (place < sizeof reason->words)
+    reason->words[place] = 0;
   return why;
 }
 
