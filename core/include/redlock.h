@@ -129,7 +129,7 @@ enum redlock_start_flag {
 enum redlock_state {
   REDLOCK_STATE_FREE = 0,    /* nothing */
   REDLOCK_STATE_HELD = 1,    /* the lock, for redlock_lock_validity_ms more */
-  REDLOCK_STATE_LOST = 2,    /* the lock was held, but the lease has expired or was lost; this is final */
+  REDLOCK_STATE_LOST = 2,    /* the lock was held, but its lease expired or was lost; a release ends this state */
   REDLOCK_STATE_ADOPTED = 3, /* a token taken over by redlock_lock_adopt, not yet confirmed by an extension */
   REDLOCK_STATE_FORKED = 4,  /* the parent process holds the lock, not this one */
   REDLOCK_STATE_INVALID = 5  /* unusable: the message says why */
@@ -141,7 +141,7 @@ enum redlock_loss {
   REDLOCK_LOSS_EXPIRED = 1,   /* the lease expired */
   REDLOCK_LOSS_GONE = 2,      /* the token was gone on too many nodes to leave a majority */
   REDLOCK_LOSS_RESTARTED = 3, /* too many nodes restarted */
-  REDLOCK_LOSS_REFUSED = 4,   /* too many nodes became ineligible to vote, for example by becoming a replica */
+  REDLOCK_LOSS_REFUSED = 4,   /* too many nodes became ineligible to vote, for example replicas if guard is off */
   REDLOCK_LOSS_LIMIT = 5,     /* the lease expired because max_hold_ms allowed no further renewal */
   REDLOCK_LOSS_CLOCK = 6,     /* the clocks of too many nodes were stepped forward */
   REDLOCK_LOSS_CLOSED = 7     /* the client was drained, which released the lock */
@@ -281,15 +281,17 @@ REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
  * redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]; rediss:// is redis:// with
  * TLS. The list may end in the option max_ttl_ms, as a duration: "redis://a,redis://b,redis://c?max_ttl=5m".
  * Percent-encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown name, a
- * value out of range, and after redlock_client_open; the message names the option, the value and what is allowed, and
- * what was set before stays. Both texts are copied. Not thread-safe: call it before the client is shared. */
+ * value out of range, a node that is listed twice, and after redlock_client_open; the message names the option, the
+ * value and what is allowed, and what was set before stays. Both texts are copied. Not thread-safe: call it before the
+ * client is shared. */
 REDLOCK_API int redlock_client_set(redlock_client *client, const char *name, const char *value);
 
 /* Copies the value of an option as text; passwords in "nodes" appear as ***. -REDLOCK_INVALID for an unknown name. */
 REDLOCK_API int64_t redlock_client_get(redlock_client *client, const char *name, char *buf, size_t size);
 
 /* Checks the options against each other and starts connecting. Never blocks. Returns REDLOCK_INVALID if there are no
- * nodes, more than 64, the same node twice, contradictory options, or if the client is already open. */
+ * nodes, more than 64, contradictory options, or if the client is already open, and REDLOCK_INTERNAL if the system
+ * refuses a descriptor. */
 REDLOCK_API REDLOCK_CHECK int redlock_client_open(redlock_client *client);
 
 /* Opens a client that only looks, such as a monitor; otherwise as redlock_client_open. It writes no marker, so a node
@@ -394,10 +396,10 @@ REDLOCK_API int64_t redlock_client_node_name(redlock_client *client, int node, c
 /* ---- lock --------------------------------------------------------------------------------------------------- */
 
 /* Creates a handle on `resource` (1 byte to 512 MB, any bytes; copied). Does not acquire the lock and does no I/O.
- * Returns NULL only if out of memory: with an invalid argument, or a client that is not open, the handle is in
- * REDLOCK_STATE_INVALID and its message says why. The library's own keys begin with key_prefix and "libredlock:": a
- * resource that begins with "libredlock:", or whose key does, can only be inspected and removed; all other operations
- * return REDLOCK_INVALID. The caller owns the handle and frees it with redlock_lock_free. */
+ * Returns NULL if the client is NULL, and if out of memory: with another invalid argument, or a client that is not
+ * open, the handle is in REDLOCK_STATE_INVALID and its message says why. The library's own keys begin with key_prefix
+ * and "libredlock:": a resource that begins with "libredlock:", or whose key does, can only be inspected and removed;
+ * all other operations return REDLOCK_INVALID. The caller owns the handle and frees it with redlock_lock_free. */
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size);
 
 /* Adds a resource (1 byte to 512 MB, any bytes; copied): the lock is acquired on all of its resources or on none, so
