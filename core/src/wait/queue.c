@@ -240,13 +240,22 @@ static int is_first_above(const redlock_lock *lock)
   return second >= 0 && ((place->at & place->first) >> second & 1) && rlk_home_is_above(lock, second, lock->wait->home);
 }
 
+static int is_stalled(const redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
+{
+  int64_t least_ns = SPREAD_NS + TRIPS * rlk_backoff_round_trip_ns(lock->engine);
+  return rank > 1 && until_ns == 0 && now - lock->wait->rank.changed_ns > least_ns;
+}
+
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
   int is_first = rank <= 0 || is_first_above(lock) || RLK_MUTANT(QUEUE_JUMPER);
   int is_cleared = lock->wait->rank.before - rank >= CLEARED_MAX;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
-  rlk_rank_note(&lock->wait->rank, rlk_larger(rank, 0), now);
+  if (is_stalled(lock, rank, until_ns, now))
+    rlk_rank_stalled(&lock->wait->rank, rank, now);
+  else
+    rlk_rank_note(&lock->wait->rank, rlk_larger(rank, 0), now);
   note_key(lock, until_ns);
   if (is_first && until_ns == 0 && (now >= lock->wait->pause_until_ns || lock->wait->is_told))
     return RLK_TURN_ATTEMPT;

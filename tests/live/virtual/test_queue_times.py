@@ -136,6 +136,28 @@ def test_who_is_far_back_does_not_sleep_on(nodes, home_of_r, make_client, resour
     assert max(waits_s) < longest_s
 
 
+@pytest.mark.parametrize("hung_s", [0.1, 0.2, 1])
+def test_those_who_poll_find_their_pace_again(nodes, home_of_r, make_client, hung_s):
+    """Each that sleeps on when its turn has come makes the others sleep for longer."""
+    begun_s, won_s = time.monotonic(), []
+
+    def go_on(lock):
+        while time.monotonic() < begun_s + 7:
+            assert lock.acquire(60000) == OK, lock.message
+            won_s.append(time.monotonic() - begun_s)
+            time.sleep(0.01)
+            assert lock.release() == OK
+
+    calls = [Call(go_on, make_client(nodes.urls, wake="poll").lock(**LONG)) for _ in range(20)]
+    time.sleep(2)
+    home_of_r.stop()
+    time.sleep(hung_s)
+    home_of_r.cont()
+    for call in calls:
+        call.join()
+    assert sum(5 <= at_s < 7 for at_s in won_s) > 0.9 * sum(at_s < 2 for at_s in won_s)
+
+
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
 def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
     urls = [proxy.url for proxy in proxies]
