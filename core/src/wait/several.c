@@ -186,6 +186,16 @@ enum rlk_turn rlk_several_wait(redlock_lock *lock, int64_t now)
   return rlk_several_step(lock, now);
 }
 
+/* It is first where a resource is free: what it knows of the others may be old, as a queue may lose its places. */
+static void doubt_others(redlock_lock *lock)
+{
+  for (int i = 0; i < lock->key->count; i++) {
+    struct rlk_part_wait *at = &lock->wait->parts[i];
+    if (!at->is_free || at->rank.before)
+      at->ask_ns = rlk_smaller(at->ask_ns, at->asked_ns + RLK_WOKEN_NS);
+  }
+}
+
 enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns, int64_t now)
 {
   struct rlk_part_wait *at = lock->wait->parts ? &lock->wait->parts[part] : NULL;
@@ -200,6 +210,8 @@ enum rlk_turn rlk_several_placed(redlock_lock *lock, int part, int node, int64_t
   at->ask_ns = now + rlk_rank_pause_ns(lock, &at->rank, node, now);
   if (until_ns && until_ns + MS < at->ask_ns)
     at->ask_ns = until_ns + MS;
+  if (rank == 0 && until_ns == 0)
+    doubt_others(lock);
   return lock->op.phase == RLK_SLEEPING ? rlk_several_step(lock, now) : RLK_TURN_NONE;
 }
 

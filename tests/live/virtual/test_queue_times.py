@@ -136,6 +136,27 @@ def test_who_is_far_back_does_not_sleep_on(nodes, home_of_r, make_client, resour
     assert max(waits_s) < longest_s
 
 
+def lose_places(node):
+    node.command("DEL", QUEUE, PROMISES)
+
+
+def step_forward(node):
+    """Beyond all promises: the places are cleared away."""
+    node.step(2)
+
+
+@pytest.mark.parametrize("happens", [lose_places, step_forward])
+def test_locks_of_several_outlast_a_queue_that_loses_its_places(nodes, home_of_r, make_client, happens):
+    """They hear of releases by the queues of their other resources alone."""
+    end_s, waits_s = time.monotonic() + 5, []
+    calls = [Call(take_turns, make_client(nodes.urls).lock(*"rs", **LONG), end_s, 0.01, waits_s) for _ in range(20)]
+    time.sleep(1)
+    happens(home_of_r)
+    for call in calls:
+        call.join()
+    assert max(waits_s) < 0.4
+
+
 @pytest.mark.parametrize("hung_s", [0.1, 0.2, 1])
 def test_those_who_poll_find_their_pace_again(nodes, home_of_r, make_client, hung_s):
     """Each that sleeps on when its turn has come makes the others sleep for longer."""
