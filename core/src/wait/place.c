@@ -241,17 +241,6 @@ static int64_t within(int64_t value, int64_t least, int64_t top)
   return value < least ? least : value > top ? top : value;
 }
 
-/* The lock has been free for longer than the first of the queue takes to ask: it must be asleep. That says nothing
- * about how fast the queue moves once it wakes up, and a waiter that sleeps for as long would hold up others in turn:
- * the pace is learnt anew. */
-void rlk_rank_stalled(struct rlk_rank *rank, int64_t before, int64_t now)
-{
-  if (before >= rank->before)
-    rank->step_ns = 0;
-  rank->changed_ns = now;
-  rank->before = before;
-}
-
 /* With push, asking only covers a push that is lost. */
 static int64_t pushed_pause_ns(const struct rlk_rank *rank, int64_t now)
 {

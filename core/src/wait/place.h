@@ -34,7 +34,6 @@ static inline int rlk_hands_over(const struct rlk_claim *claim, const struct rlk
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);
 
 void rlk_rank_note(struct rlk_rank *rank, int64_t before, int64_t now_ns);
-void rlk_rank_stalled(struct rlk_rank *rank, int64_t before, int64_t now_ns);
 /* When the lock asks that queue again, if no push wakes it. */
 int64_t rlk_rank_pause_ns(const redlock_lock *lock, const struct rlk_rank *rank, int node, int64_t now_ns);
 

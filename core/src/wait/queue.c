@@ -240,6 +240,9 @@ static int is_first_above(const redlock_lock *lock)
   return second >= 0 && ((place->at & place->first) >> second & 1) && rlk_home_is_above(lock, second, lock->wait->home);
 }
 
+/* The lock has been free for longer than the first of the queue takes to ask: it must be asleep. That says nothing
+ * about how fast the queue moves once it wakes up, and a waiter that sleeps for as long would hold up others in turn:
+ * the pace is learnt anew. */
 static int is_stalled(const redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
   int64_t least_ns = SPREAD_NS + TRIPS * rlk_backoff_round_trip_ns(lock->engine);
@@ -253,7 +256,7 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
   if (is_stalled(lock, rank, until_ns, now))
-    rlk_rank_stalled(&lock->wait->rank, rank, now);
+    lock->wait->rank = (struct rlk_rank){.before = rank, .changed_ns = now};
   else
     rlk_rank_note(&lock->wait->rank, rlk_larger(rank, 0), now);
   note_key(lock, until_ns);

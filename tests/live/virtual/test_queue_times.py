@@ -157,26 +157,39 @@ def test_locks_of_several_outlast_a_queue_that_loses_its_places(nodes, home_of_r
     assert max(waits_s) < 0.4
 
 
-@pytest.mark.parametrize("hung_s", [0.1, 0.2, 1])
-def test_those_who_poll_find_their_pace_again(nodes, home_of_r, make_client, hung_s):
-    """Each that sleeps on when its turn has come makes the others sleep for longer."""
+def wins_s(locks, end_s, happens):
+    """When they were acquired, seconds from now, by taking turns until then; after 2 s something happens."""
     begun_s, won_s = time.monotonic(), []
 
     def go_on(lock):
-        while time.monotonic() < begun_s + 7:
+        while time.monotonic() < begun_s + end_s:
             assert lock.acquire(60000) == OK, lock.message
             won_s.append(time.monotonic() - begun_s)
             time.sleep(0.01)
             assert lock.release() == OK
 
-    calls = [Call(go_on, make_client(nodes.urls, wake="poll").lock(**LONG)) for _ in range(20)]
+    calls = [Call(go_on, lock) for lock in locks]
     time.sleep(2)
-    home_of_r.stop()
-    time.sleep(hung_s)
-    home_of_r.cont()
+    happens()
     for call in calls:
         call.join()
-    assert sum(5 <= at_s < 7 for at_s in won_s) > 0.9 * sum(at_s < 2 for at_s in won_s)
+    return won_s
+
+
+def counted(won_s, first_s, end_s):
+    return sum(first_s <= at_s < end_s for at_s in won_s)
+
+
+@pytest.mark.parametrize("hung_s", [0.1, 0.2, 1])
+def test_those_who_poll_find_their_pace_again(nodes, home_of_r, make_client, hung_s):
+    """Each that sleeps on when its turn has come makes the others sleep for longer."""
+    def hang():
+        home_of_r.stop()
+        time.sleep(hung_s)
+        home_of_r.cont()
+
+    won_s = wins_s([make_client(nodes.urls, wake="poll").lock(**LONG) for _ in range(20)], 7, hang)
+    assert counted(won_s, 5, 7) > 0.9 * counted(won_s, 0, 2)
 
 
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
