@@ -115,6 +115,8 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
   hand_over(lock, rlk_has_place(lock) ? lock->wait->home : home_or_anywhere(lock, now), now);
   lock->claim->queues_empty = 0;
   lock->claim->place = lock->wait->place;
+  if (rlk_has_place(lock))
+    rlk_place_note_left(lock, 0);
 }
 
 void rlk_others_pass_on(redlock_lock *lock, int64_t now)

@@ -179,15 +179,6 @@ static int put_leave(struct rlk_out *out, struct rlk_node *n, const struct rlk_p
   return 0;
 }
 
-int rlk_ask_leave(struct rlk_node *n, const redlock_lock *lock, int part)
-{
-  struct rlk_out out;
-  if (put_leave(&out, n, &lock->wait->place, rlk_key_part(lock->key, part), rlk_lock_slots(lock), 0) != 0)
-    return -1;
-  rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
-  return 0;
-}
-
 static int ask_let_in(struct rlk_node *n, struct rlk_claim *claim, int part, int64_t now)
 {
   struct rlk_out out;
@@ -317,6 +308,37 @@ int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_ask *row, in
     lock->wait->parts[part].listens = rlk_listener_is_ready(n);
   rlk_listener_want(n, now);
   return ask_place(n, lock, row, part, now);
+}
+
+/* Without memory it is removed when its promise is broken. */
+static void leave(struct rlk_node *n, const struct rlk_left *left)
+{
+  struct rlk_out out;
+  if (n->state == RLK_NODE_READY && put_leave(&out, n, &left->place, left->key, left->slots, 0) == 0)
+    rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
+}
+
+const struct rlk_left *rlk_place_note_left(const redlock_lock *lock, int part)
+{
+  struct rlk_waits *waits = lock->engine->waits;
+  struct rlk_left *left = &waits->left[waits->lefts++ % RLK_LEFT_KEPT];
+  struct rlk_key *key = rlk_key_part(lock->key, part);
+  key->users++;
+  rlk_key_drop(left->key);
+  *left = (struct rlk_left){.key = key, .place = lock->wait->place, .slots = rlk_lock_slots(lock)};
+  return left;
+}
+
+void rlk_place_leave(const redlock_lock *lock, int node, int part)
+{
+  leave(&lock->engine->net.nodes[node], rlk_place_note_left(lock, part));
+}
+
+void rlk_place_leave_again(struct rlk_engine *e, int node, uint64_t number)
+{
+  for (int i = 0; i < RLK_LEFT_KEPT; i++)
+    if (e->waits->left[i].key && e->waits->left[i].place.number == number)
+      leave(&e->net.nodes[node], &e->waits->left[i]);
 }
 
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns)

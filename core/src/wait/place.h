@@ -17,7 +17,6 @@
 extern const struct rlk_ask rlk_row_hint, rlk_row_queued, rlk_row_place, rlk_row_spare_place, rlk_row_place_of_several,
     rlk_row_part, rlk_row_hand_over;
 
-int rlk_ask_leave(struct rlk_node *node, const redlock_lock *lock, int part);
 /* Whether anybody has one there, of several resources in the queues of those whose home the node is, or may be. */
 int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The rest of a release: takes the place of a claim out of the queue and wakes the first waiter; of several resources
@@ -50,6 +49,12 @@ redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint6
 void rlk_place_mark(uint64_t *nodes, int node, int is_one);
 /* Takes it there, or keeps it; of several resources in the queue of that one. */
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_ask *row, int part, int64_t now_ns);
+/* It is being given back, perhaps in vain. */
+const struct rlk_left *rlk_place_note_left(const redlock_lock *lock, int part);
+/* Gives it back there; of several resources in the queue of that one. */
+void rlk_place_leave(const redlock_lock *lock, int node, int part);
+/* A node has woken a place with that number, which nobody has any more: gives it back there once more. */
+void rlk_place_leave_again(struct rlk_engine *engine, int node, uint64_t number);
 /* Until then nothing is asked, unless the lock is woken. */
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns);
 

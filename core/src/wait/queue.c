@@ -61,11 +61,10 @@ static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
 /* Only a hint: a promise that is not kept gives the place back, too. */
 static void leave_node(redlock_lock *lock, int node)
 {
-  struct rlk_node *n = node >= 0 ? &lock->engine->net.nodes[node] : NULL;
-  if (n && n->state == RLK_NODE_READY && (lock->wait->place.at >> node & 1))
-    rlk_ask_leave(n, lock, 0);
-  if (n)
-    lock->wait->place.at &= ~(UINT64_C(1) << node);
+  if (node < 0 || !(lock->wait->place.at >> node & 1))
+    return;
+  rlk_place_leave(lock, node, 0);
+  lock->wait->place.at &= ~(UINT64_C(1) << node);
 }
 
 static void give_place_back(redlock_lock *lock)
@@ -498,8 +497,10 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   if (!lock && (number == 0 || number > e->waits->places) && e->waits->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node,
                   "wake-up for an unknown waiter; further ones are not reported");
-  if (!lock)
+  if (!lock) {
+    rlk_place_leave_again(e, node, number);
     return NULL;
+  }
   if (lock->key->count > 1)
     turn = strchr(text, '?') ? RLK_TURN_NONE : rlk_several_woken(lock, node, !strchr(text, '!'), now);
   else if (strchr(text, '?'))

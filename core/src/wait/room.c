@@ -205,6 +205,8 @@ void rlk_waits_free(struct rlk_waits *waits)
       waits->rooms[i] = room->next;
       free_room(waits, room);
     }
+  for (int i = 0; waits && i < RLK_LEFT_KEPT; i++)
+    rlk_key_drop(waits->left[i].key);
   free(waits);
 }
 

@@ -92,11 +92,10 @@ static void take_turns(redlock_lock *lock, int64_t now)
 static void leave(redlock_lock *lock, int part)
 {
   struct rlk_part_wait *at = &lock->wait->parts[part];
-  struct rlk_node *n = at->home >= 0 ? &lock->engine->net.nodes[at->home] : NULL;
-  if (n && n->state == RLK_NODE_READY) {
-    rlk_place_mark(&lock->wait->place.listens, at->home, at->listens);
-    rlk_ask_leave(n, lock, part);
-  }
+  if (at->home < 0)
+    return;
+  rlk_place_mark(&lock->wait->place.listens, at->home, at->listens);
+  rlk_place_leave(lock, at->home, part);
   at->home = -1;
 }
 

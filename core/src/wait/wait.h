@@ -4,7 +4,7 @@
 
 #include "../lock/lock.h"
 
-enum { RLK_ROOM_BUCKETS = 64, RLK_HEARD_KEPT = 256, RLK_QUEUE_NAME_SIZE = 16 };
+enum { RLK_ROOM_BUCKETS = 64, RLK_HEARD_KEPT = 256, RLK_LEFT_KEPT = 64, RLK_QUEUE_NAME_SIZE = 16 };
 
 enum {
   RLK_QUEUE_ANYWHERE = -2, /* the client is connecting: it does not know yet where others wait */
@@ -74,6 +74,13 @@ struct rlk_heard {
   int others_wait;
 };
 
+/* A place that was given back, which a node that is away or refuses writes has not heard of. */
+struct rlk_left {
+  struct rlk_key *key;
+  struct rlk_place place;
+  int slots;
+};
+
 /* What the waiters of one client share. */
 struct rlk_waits {
   struct rlk_room *rooms[RLK_ROOM_BUCKETS];
@@ -83,6 +90,8 @@ struct rlk_waits {
   struct rlk_heard heard[RLK_HEARD_KEPT]; /* each at the place of its hash; a newer one takes that */
   uint64_t arrivals;                      /* acquisitions that were begun */
   uint64_t places;                        /* taken so far */
+  struct rlk_left left[RLK_LEFT_KEPT];    /* the last ones that were given back */
+  uint64_t lefts;                         /* ... so far */
   uint64_t strays;                        /* wake-ups for unknown waiters */
   struct rlk_number woken_text;           /* for how long whoever is woken is the first, as it is sent */
 };

@@ -192,6 +192,19 @@ def test_those_who_poll_find_their_pace_again(nodes, home_of_r, make_client, hun
     assert counted(won_s, 5, 7) > 0.9 * counted(won_s, 0, 2)
 
 
+@pytest.mark.parametrize("resources, options", [("r", {}), ("rs", {}), ("r", {"permits": 3})])
+def test_a_home_that_takes_writes_again_has_no_places_of_before(nodes, home_of_r, make_client, resources, options):
+    """It could not remove them, and each would hold up the others until its promise is broken."""
+    def refuse_writes():
+        home_of_r.config_set("min-replicas-to-write", 1)
+        time.sleep(1)
+        home_of_r.config_set("min-replicas-to-write", 0)
+
+    locks = [make_client(nodes.urls).lock(*resources, **options, **LONG) for _ in range(20)]
+    won_s = wins_s(locks, 6, refuse_writes)
+    assert counted(won_s, 3, 5) > 0.9 * counted(won_s, 0, 2)
+
+
 @pytest.mark.parametrize("late_ms", [310, 350, 400])
 def test_those_who_poll_go_on_while_home_is_late(nodes, make_client, proxies, late_ms):
     urls = [proxy.url for proxy in proxies]
