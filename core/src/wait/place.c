@@ -17,6 +17,7 @@
 #define CHANNEL_PREFIX "libredlock:w:"
 #define BEHIND_MAX 999 /* its digits in a promise */
 #define PAUSE_MIN_NS (RLK_NS_PER_MS / 2)
+#define AGAIN_NS (50 * RLK_NS_PER_MS)  /* a node that cannot remove a place wakes it again at once */
 #define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
@@ -334,11 +335,16 @@ void rlk_place_leave(const redlock_lock *lock, int node, int part)
   leave(&lock->engine->net.nodes[node], rlk_place_note_left(lock, part));
 }
 
-void rlk_place_leave_again(struct rlk_engine *e, int node, uint64_t number)
+void rlk_place_leave_again(struct rlk_engine *e, int node, uint64_t number, int64_t now)
 {
-  for (int i = 0; i < RLK_LEFT_KEPT; i++)
-    if (e->waits->left[i].key && e->waits->left[i].place.number == number)
-      leave(&e->net.nodes[node], &e->waits->left[i]);
+  for (int i = 0; i < RLK_LEFT_KEPT; i++) {
+    struct rlk_left *left = &e->waits->left[i];
+    if (!left->key || left->place.number != number >> 1 || now < left->again_ns)
+      continue;
+    left->again_ns = now + AGAIN_NS;
+    rlk_place_mark(&left->place.listens, node, number & 1);
+    leave(&e->net.nodes[node], left);
+  }
 }
 
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns)
@@ -349,18 +355,20 @@ enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns)
   return RLK_TURN_WAIT;
 }
 
-redlock_lock *rlk_place_named(struct rlk_engine *e, const char *text, uint64_t *number)
+uint64_t rlk_place_number(const struct rlk_engine *e, const char *text)
 {
   size_t name_size = strlen(e->waits->queue_name);
   const char *at = text + name_size, *comma = strchr(text, ',');
-  redlock_lock *lock;
-  *number = 0;
   if (strncmp(text, e->waits->queue_name, name_size) != 0 || (*at != ':' && *at != '/'))
-    return NULL;
+    return 0;
   at = comma ? comma + 1 : at + 1;
-  *number = strtoull(*at == 's' ? at + 1 : at, NULL, 10) >> 1;
-  lock = *placed_bucket(e, *number);
-  while (lock && lock->wait->place.number != *number)
+  return strtoull(*at == 's' ? at + 1 : at, NULL, 10);
+}
+
+redlock_lock *rlk_place_named(struct rlk_engine *e, uint64_t number)
+{
+  redlock_lock *lock = *placed_bucket(e, number >> 1);
+  while (lock && lock->wait->place.number != number >> 1)
     lock = lock->wait->next_placed;
   return lock;
 }

@@ -42,9 +42,10 @@ void rlk_place_take(redlock_lock *lock);
 void rlk_place_show(redlock_lock *lock, struct rlk_place place);
 /* No wake-up concerns it from now on. */
 void rlk_place_hide(redlock_lock *lock);
-/* The lock whose place has that name; NULL: it is of another client, or was given back. number: that in the name, or 0.
- */
-redlock_lock *rlk_place_named(struct rlk_engine *engine, const char *text, uint64_t *number);
+/* The number in the name of a place, of which the last bit says whether it listens; 0: it is of another client. */
+uint64_t rlk_place_number(const struct rlk_engine *engine, const char *text);
+/* The lock that has the place; NULL: it was given back. */
+redlock_lock *rlk_place_named(struct rlk_engine *engine, uint64_t number);
 /* Notes in a set of nodes whether that one belongs to it. */
 void rlk_place_mark(uint64_t *nodes, int node, int is_one);
 /* Takes it there, or keeps it; of several resources in the queue of that one. */
@@ -54,7 +55,7 @@ const struct rlk_left *rlk_place_note_left(const redlock_lock *lock, int part);
 /* Gives it back there; of several resources in the queue of that one. */
 void rlk_place_leave(const redlock_lock *lock, int node, int part);
 /* A node has woken a place with that number, which nobody has any more: gives it back there once more. */
-void rlk_place_leave_again(struct rlk_engine *engine, int node, uint64_t number);
+void rlk_place_leave_again(struct rlk_engine *engine, int node, uint64_t number, int64_t now_ns);
 /* Until then nothing is asked, unless the lock is woken. */
 enum rlk_turn rlk_sleep_until(redlock_lock *lock, int64_t at_ns);
 

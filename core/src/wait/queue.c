@@ -489,16 +489,16 @@ static void ask_later(redlock_lock *lock, int64_t now)
 
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
 {
-  uint64_t number;
-  redlock_lock *lock = rlk_place_named(e, text, &number);
+  uint64_t number = rlk_place_number(e, text);
+  redlock_lock *lock = rlk_place_named(e, number);
   enum rlk_turn turn = RLK_TURN_NONE;
   if (RLK_MUTANT(NOBODY_IS_WOKEN))
     return NULL;
-  if (!lock && (number == 0 || number > e->waits->places) && e->waits->strays++ == 0)
+  if (!lock && (number < 2 || number >> 1 > e->waits->places) && e->waits->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node,
                   "wake-up for an unknown waiter; further ones are not reported");
   if (!lock) {
-    rlk_place_leave_again(e, node, number);
+    rlk_place_leave_again(e, node, number, now);
     return NULL;
   }
   if (lock->key->count > 1)

@@ -79,6 +79,7 @@ struct rlk_left {
   struct rlk_key *key;
   struct rlk_place place;
   int slots;
+  int64_t again_ns; /* it is not given back again before */
 };
 
 /* What the waiters of one client share. */
