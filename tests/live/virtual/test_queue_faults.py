@@ -409,6 +409,41 @@ def test_wake_up_for_an_unknown_waiter_is_reported_once(nodes, held, queued, wor
     assert client.lock().acquire(0) == OK
 
 
+def other_name(place):
+    """As it is called where its waiter does not listen, or does."""
+    return place[:-1] + bytes([place[-1] ^ 1])
+
+
+@pytest.mark.parametrize("named", [bytes, other_name])
+def test_a_place_left_in_vain_is_given_back_when_it_is_woken(home_of_r, nodes, held, make_client, named):
+    """A node that cannot remove it wakes it again with each answer: that must not go on and on."""
+    client = make_client(nodes.urls, **LONG)
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, GENEROUS_WAIT_MS) == OK
+    spin(client, lambda: [place for place in members(home_of_r) if place[-1] in b"13579"], 20, "it listens")
+    [place] = members(home_of_r)
+    home_of_r.command("ZREM", QUEUE, place)
+    place = named(place)
+    home_of_r.command("ZADD", QUEUE, time_of(home_of_r), place)
+    home_of_r.command("ZADD", PROMISES, time_of(home_of_r) + 9e6, place)
+    home_of_r.config_set("min-replicas-to-write", 1)
+    assert lock.cancel() == OK
+    held.release()
+    spin(client, lambda: lock.status != rl.PENDING)
+
+    def woken():
+        assert home_of_r.command("PUBLISH", b"libredlock:w:" + place.split(b":")[0], place) == 1
+        client.process()
+
+    begun = home_of_r.calls("evalsha")
+    for _ in range(50):
+        woken()
+    assert members(home_of_r) == [place] and home_of_r.calls("evalsha") - begun < 5
+    home_of_r.config_set("min-replicas-to-write", 0)
+    spin(client, lambda: woken() or not members(home_of_r), 5, "the place is gone")
+    assert home_of_r.calls("evalsha") - begun < 10
+
+
 def test_a_push_before_its_time_changes_nothing(nodes, held, queued):
     turns, _ = queued(2)
     node = home(nodes)
