@@ -438,10 +438,10 @@ def test_a_place_left_in_vain_is_given_back_when_it_is_woken(home_of_r, nodes, h
     begun = home_of_r.calls("evalsha")
     for _ in range(50):
         woken()
-    assert members(home_of_r) == [place] and home_of_r.calls("evalsha") - begun < 5
+    assert members(home_of_r) == [place] and home_of_r.calls("evalsha") - begun < 25
     home_of_r.config_set("min-replicas-to-write", 0)
     spin(client, lambda: woken() or not members(home_of_r), 5, "the place is gone")
-    assert home_of_r.calls("evalsha") - begun < 10
+    assert home_of_r.calls("evalsha") - begun < 50
 
 
 def test_a_push_before_its_time_changes_nothing(nodes, held, queued):
