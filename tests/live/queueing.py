@@ -30,6 +30,10 @@ def places_be(nodes, count):
     eventually(lambda: len(places(nodes)) == count, 30, "%d wait" % count)
 
 
+def promised_by(node, places):
+    return [float(node.command("ZSCORE", PROMISES, place) or 0) for place in places]
+
+
 def warnings(client):
     return [event for event in client.events() if event["event"] == "warning"]
 
