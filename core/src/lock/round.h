@@ -21,7 +21,7 @@ int rlk_round_has_time(redlock_lock *lock, int64_t now_ns); /* its timer has fir
 void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally, int64_t now_ns);
 int rlk_round_awaits(const redlock_lock *lock, int node);
 void rlk_round_close(redlock_lock *lock);
-/* What nodes have said to another one holds for the lock, too. */
+/* Takes over what the nodes have said to another lock, which has asked for both. */
 void rlk_round_learn(redlock_lock *lock, const redlock_lock *other);
 int rlk_round_hope(redlock_lock *lock, int64_t now_ns); /* the time is over, but some may still come: 1 */
 int rlk_round_is_open(const redlock_lock *lock);

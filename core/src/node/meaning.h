@@ -23,8 +23,8 @@ enum rlk_fault {
   RLK_FAULT_LOST     /* there is no reply: the connection broke */
 };
 enum rlk_fault rlk_fault_of(const char *text);
-enum rlk_why rlk_why_of(const char *text); /* the reason, of an error of a server */
-uint8_t rlk_error_vote(enum rlk_fault fault);
+enum rlk_why rlk_why_of(const char *text);    /* the reason, of an error of a server */
+uint8_t rlk_error_vote(enum rlk_fault fault); /* what such an error is in a round: RLK_REFUSED or RLK_ERROR */
 /* The error without where it happened, with which Redis before 7.0 begins those of a script. */
 const char *rlk_cause_in(const char *text);
 /* The server does not allow that, or does not know it. */

@@ -50,7 +50,7 @@ redlock_lock *rlk_place_named(struct rlk_engine *engine, uint64_t number);
 void rlk_place_mark(uint64_t *nodes, int node, int is_one);
 /* Takes it there, or keeps it; of several resources in the queue of that one. */
 int rlk_place_ask_at(redlock_lock *lock, int node, const struct rlk_ask *row, int part, int64_t now_ns);
-/* It is being given back, perhaps in vain. */
+/* Remembers the place, which is being given back, perhaps in vain. */
 const struct rlk_left *rlk_place_note_left(const redlock_lock *lock, int part);
 /* Gives it back there; of several resources in the queue of that one. */
 void rlk_place_leave(const redlock_lock *lock, int node, int part);

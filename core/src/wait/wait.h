@@ -74,7 +74,7 @@ struct rlk_heard {
   int others_wait;
 };
 
-/* A place that was given back, which a node that is away or refuses writes has not heard of. */
+/* A place that was given back. A node that was away then, or refused writes, has it still. */
 struct rlk_left {
   struct rlk_key *key;
   struct rlk_place place;
